@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# Locks every environment into requirements/*.txt: hashes for all platforms, no index address in any file.
+# usage: dev/lock.sh UV
+set -euo pipefail
+cd "$(dirname "$0")/.."
+uv=${1:-uv}
+compile() { "$uv" pip compile --quiet --universal --generate-hashes --no-header --no-annotate --no-emit-package rankbeat "$@"; }
+compile pyproject.toml --all-extras --group dev --python-version 3.11 -o requirements/dev.txt
+for extra in operator webhook aggregator exporter; do
+    compile pyproject.toml --extra "$extra" --python-version 3.11 -o "requirements/$extra.txt"
+done
+compile agent/pyproject.toml --extra collector --python-version 3.11 -o requirements/collector.txt
+compile requirements/mindspore.in --python-version 3.11 -o requirements/mindspore.txt
+! grep -n '://' requirements/*.txt
