@@ -1,13 +1,47 @@
 # The front door. Every verb works on a fresh machine, says what it does, and may be repeated.
 SHELL := /bin/bash
-.ONESHELL:
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
+.PHONY: help setup setup-check check test test-controlplane test-node demo demo-down cluster-up cluster-down generate lock
+MAKEFLAGS += --no-print-directory
 
-VENV := .venv/bin
+BIN := .venv/bin
+PYTHONPATH_DEV := dev/cluster:dev/images:dev/demo
+PYTHON_DEV := PYTHONPATH=$(PYTHONPATH_DEV) $(BIN)/python
+NODES ?= 1
 
 help: ## this list
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22
+	@grep -hE '^[a-z%-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22
 
 setup: ## everything this machine lacks: packages, environments, Kubernetes programs, images
-	python3 dev/setup.py
+	@python3 dev/setup.py
+
+setup-check:
+	@python3 dev/setup.py --only uv venv tools
+
+check: setup-check ## lint, types, layers, pure tests: under two minutes
+	@bash dev/check.sh
+
+test: setup check ## setup, check, then the real control plane, the real node, end to end
+	@bash dev/test.sh
+
+demo: setup ## the whole product on a monitored job, to the page
+	@$(PYTHON_DEV) -m rankbeat_demo up
+
+demo-down: ## all of it gone: processes, mounts, namespaces, interfaces, cgroups
+	@$(PYTHON_DEV) -m rankbeat_demo down
+
+cluster-up: setup ## only the cluster, with a kubeconfig to use (NODES=2 for two nodes)
+	@$(PYTHON_DEV) -m rankbeat_cluster up --nodes $(NODES)
+
+cluster-down: ## the cluster gone
+	@$(PYTHON_DEV) -m rankbeat_cluster down
+
+generate: setup-check ## every generated file: chart copies, dashboards, tables
+	@$(BIN)/python dev/generate.py
+
+bench-%: ## one benchmark: bench-step-overhead, bench-collector, bench-aggregator, bench-webhook
+	@bash dev/bench.sh $*
+
+lock: ## new versions into requirements/*.txt
+	@bash dev/lock.sh $$(python3 dev/setup.py --print-uv)

@@ -1,1 +1,1 @@
-"""What every program of Rankbeat agrees on: names, the ring file's format, a monitor's settings. Pure, no imports but struct and zlib."""
+"""What every program agrees on: names, the ring's format, a monitor's settings. Pure: struct, zlib, re, typing."""

@@ -16,7 +16,7 @@ Times are nanoseconds. `*_mono_ns` is CLOCK_MONOTONIC, which all processes of a 
 
 import struct
 import zlib
-from typing import NamedTuple, Optional
+from typing import Any, NamedTuple, Optional
 
 MAGIC = b"RANKBEAT"
 VERSION = 1
@@ -60,14 +60,14 @@ TIMING_SYNCED = 1
 """State and record flag: durations were taken where the device was synchronised; without it they are dispatch times."""
 LOSS_INVALID = 2
 """State flag: this rank holds no valid loss (a pipeline stage that is not the last)."""
+AGENT_OFF = 4
+"""State flag: the agent turned itself off after too many errors; training goes on, this state is the last one kept."""
 
 _HEADER = struct.Struct("<8sHHIIIiIQQQ32s")
-_STATE = struct.Struct("<QQiiiIBBHqqQQQQQIId")
+_STATE = struct.Struct("<QQiiiIBBHqqQQQQQIId64s80x")
 _NAME = struct.Struct("<64s16sB")
 _RECORD = struct.Struct("<BBHIQqQhhddd")
 _CRC = struct.Struct("<I")
-_EXCEPTION_OFFSET = _STATE.size
-_EXCEPTION_BYTES = 64
 
 
 class Header(NamedTuple):
@@ -91,6 +91,7 @@ class State(NamedTuple):
     """Where a rank stands now."""
 
     sequence: int = 0
+    """Counts the writes of the state, from 1."""
     written: int = 0
     """Records written since the claim; the newest lies in slot (written - 1) % capacity."""
     rank: int = UNKNOWN
@@ -111,7 +112,7 @@ class State(NamedTuple):
     entered_mono_ns: int = 0
     updated_mono_ns: int = 0
     longest_interval_ns: int = 0
-    """Longest completed step interval of this run that lay wholly in phase `train`."""
+    """Longest stretch of this run in phase `train` between two finished steps (in sink mode: two sinks, undivided)."""
     agent_errors: int = 0
     total_steps: int = 0
     """Steps that this train() call is going to make, 0 if unknown."""
@@ -226,37 +227,20 @@ def unpack_header(part: bytes) -> Header:
 
 def pack_state(state: State) -> bytes:
     """STATE_BYTES bytes; they belong at state_offset(state.sequence)."""
-    fixed = _STATE.pack(
-        state.sequence,
-        state.written,
-        state.rank,
-        state.world_size,
-        state.segment,
-        state.names,
-        state.phase,
-        state.flags,
-        0,
-        state.step,
-        state.entered_step,
-        state.phase_since_mono_ns,
-        state.step_mono_ns,
-        state.entered_mono_ns,
-        state.updated_mono_ns,
-        state.longest_interval_ns,
-        state.agent_errors,
-        state.total_steps,
-        state.cpu_seconds,
-    )
-    return _sealed(fixed + state.exception.encode("ascii", "replace")[:_EXCEPTION_BYTES], STATE_BYTES)
+    return pack_state_fields(*state[:8], 0, *state[8:18], state.exception.encode("ascii", "replace"))
+
+
+def pack_state_fields(*fields: Any) -> bytes:
+    """STATE_BYTES bytes from the fields in the order of the file: the step path's short cut past the tuple."""
+    body = _STATE.pack(*fields)
+    return _CRC.pack(zlib.crc32(body)) + body
 
 
 def _unpack_state(body: bytes) -> Optional[State]:
-    fields = list(_STATE.unpack_from(body))
-    del fields[8]
-    if fields[6] >= len(PHASES):
-        return None
-    raw = body[_EXCEPTION_OFFSET : _EXCEPTION_OFFSET + _EXCEPTION_BYTES]
-    return State(*fields, raw.rstrip(b"\0").decode("ascii", "replace"))
+    *fields, exception = _STATE.unpack(body)
+    del fields[8]  # padding
+    state = State._make((*fields, exception.rstrip(b"\0").decode("ascii", "replace")))
+    return state if state.phase < len(PHASES) else None
 
 
 def newest_state(slots: bytes) -> Optional[State]:
