@@ -1,4 +1,4 @@
-"""The dashboard `Job overview`: one screen that answers whether a training job is well, and if not, who is suspected."""
+"""The dashboard `Job overview`: one screen that says whether a training job is well, and if not, who is suspected."""
 
 import queries
 from grafana_foundation_sdk.builders import dashboard, prometheus, stat, table, timeseries

@@ -4,7 +4,7 @@ usage: python -m rankbeat_demo up [--fault hang|crash|nan|none] | down
 """
 
 import argparse
-import datetime
+import datetime as dt
 import json
 import os
 import platform
@@ -44,7 +44,7 @@ def write(figures: dict[str, float], outcome: dict[str, object], progress: Progr
     content = {
         "figures": figures | {f"{name}_seconds": value for name, value in progress.seconds.items() if name != "page"},
         **outcome,
-        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "date": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
         "machine": f"{platform.machine()}, {len(os.sched_getaffinity(0))} cores, {platform.release()}",
     }
     path = cluster.BUILD / "demo.json"

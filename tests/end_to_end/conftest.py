@@ -1,0 +1,25 @@
+"""The product, installed once for all end-to-end tests by the demo itself."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import product as products
+import pytest
+from rankbeat_demo import cluster, install
+from rankbeat_demo.prometheus import Prometheus
+
+
+@pytest.fixture(scope="session")
+def product() -> Iterator[products.Product]:
+    """Rankbeat after `make demo`: a job was monitored, hung, and paged somebody."""
+    command = [sys.executable, "-m", "rankbeat_demo"]
+    subprocess.run([*command, "down"], check=True, timeout=120)
+    try:
+        done = subprocess.run([*command, "up"], check=False, timeout=900)
+        demo = json.loads((cluster.BUILD / "demo.json").read_text())
+        assert done.returncode == 0, "make demo failed, see above"
+        yield products.Product(demo, Prometheus(f"http://127.0.0.1:{install.PROMETHEUS_PORT}"))
+    finally:
+        subprocess.run([*command, "down"], check=True, timeout=120)

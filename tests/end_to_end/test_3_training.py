@@ -1,0 +1,91 @@
+"""Real training, with us and without us: the same weights, the same log, the same exit."""
+
+import re
+
+import pytest
+from product import Product, a_job, a_monitor, wait
+
+from rankbeat_contract import names
+
+pytestmark = [pytest.mark.demo, pytest.mark.timeout(900)]
+
+TRAINING = (
+    "exec msrun --worker_num=2 --local_worker_num=2 --master_addr=127.0.0.1 --master_port=8118 --join=True "
+    "--log_dir=/tmp/msrun /opt/train/train.py --steps 200 --step-milliseconds 5"
+)
+
+
+def training_job(name: str, namespace: str, **changes: object) -> dict[str, object]:
+    """One pod with two real ranks, in the trainer's image: MindSpore is found by the image's own PYTHONPATH only."""
+    container = {
+        "image": "localhost/rankbeat/trainer:dev",
+        "command": ["sh", "-c", TRAINING],
+        "workingDir": "/tmp",
+        "resources": {"requests": {"cpu": "250m"}, "limits": {"memory": "1536Mi"}},
+        "securityContext": {"readOnlyRootFilesystem": True, "runAsUser": 65532, "runAsNonRoot": True},
+        "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],
+    }
+    pod = {
+        "volumes": [{"name": "tmp", "emptyDir": {"medium": "Memory"}}],
+        "automountServiceAccountToken": False,
+        "securityContext": {"fsGroup": 65532},
+    }
+    return a_job(name, namespace, container=container, pod=pod, backoffLimit=2, **changes)
+
+
+def log_of(product: Product, namespace: str, job: str) -> str:
+    """The whole log of a job whose ranks have both said their last line."""
+
+    def finished() -> str | None:
+        text = product.kubectl("-n", namespace, "logs", f"job/{job}", "--tail=-1")
+        return text if len(final_lines(text)) == 2 else None
+
+    return wait(f"both ranks of {job} at their end", finished, 240)
+
+
+def final_lines(text: str) -> list[str]:
+    """`rank R final loss X weights SHA1`, one a rank."""
+    return sorted(set(re.findall(r"rank \d+ final loss \S+ weights [0-9a-f]+", text)))
+
+
+def own_lines(text: str) -> list[str]:
+    """What the training program itself prints, sorted, since ranks interleave."""
+    return sorted(line for line in text.splitlines() if re.match(r"(rank|step|epoch)\b", line.strip()))
+
+
+def test_training_with_us_ends_with_the_same_weights_and_the_same_log(product: Product):
+    namespace = product.namespace("same")
+    product.apply(training_job("plain", namespace, labels={"rankbeat.io/inject": "disabled"}))
+    plain = log_of(product, namespace, "plain")
+
+    product.apply(training_job("watched", namespace), a_monitor("watched", namespace))
+    wait(
+        "both ranks of the watched job seen",
+        lambda: len(product.prometheus.vector(f'rankbeat_step{{namespace="{namespace}",monitor="watched"}} > 0')) == 2,
+        180,
+    )
+    watched = log_of(product, namespace, "watched")
+
+    assert final_lines(watched) == final_lines(plain)
+    assert own_lines(watched) == own_lines(plain)
+
+
+def test_the_last_step_and_loss_of_a_finished_job_are_right(product: Product):
+    """After test_training...: Prometheus holds what the job's own log said."""
+    series = '{namespace="same",monitor="watched"}'
+    log = log_of(product, "same", "watched")
+
+    steps = {
+        labels["rank"]: value
+        for labels, value in product.prometheus.vector(f"max_over_time({names.RANK_STEP}{series}[10m])")
+    }
+    assert steps == {"0": 200, "1": 200}
+    logged = {rank: float(loss) for rank, loss in re.findall(r"rank (\d+) final loss (\S+) weights", log)}
+    seen = product.prometheus.vector(f"last_over_time({names.RANK_LOSS}{series}[10m])")
+    assert {labels["rank"]: pytest.approx(value, rel=1e-5) for labels, value in seen} == logged
+
+
+def test_a_job_that_ends_well_opens_no_incident(product: Product):
+    level = product.prometheus.vector(f'max_over_time({names.JOB_INCIDENT_LEVEL}{{namespace="same"}}[15m]) > 0')
+
+    assert level == ()
