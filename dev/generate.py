@@ -16,8 +16,9 @@ CHART = ROOT / "charts/helm/rankbeat/files"
 def dashboards() -> Mapping[str, str]:
     """Dashboard file name -> JSON text."""
     sys.path.insert(0, str(ROOT / "dashboards"))
-    import job_overview  # noqa: PLC0415
     from grafana_foundation_sdk.cog.encoder import JSONEncoder  # noqa: PLC0415
+
+    import job_overview  # noqa: PLC0415
 
     text = JSONEncoder(sort_keys=True, indent=2).encode(job_overview.job_overview())
     return {"job-overview.json": text + "\n"}

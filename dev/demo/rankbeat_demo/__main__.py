@@ -12,6 +12,7 @@ import subprocess
 import sys
 
 from rankbeat_demo import cluster, incident, install
+from rankbeat_demo.picture import Picture
 from rankbeat_demo.progress import Progress
 
 
@@ -23,11 +24,12 @@ def up(fault: str) -> int:
     install.start_receiver(progress)
     install.install_chart(progress)
     prometheus, alertmanager = install.forward_all()
-    incident.start_job(progress, prometheus)
+    picture = Picture()
+    incident.start_job(progress, prometheus, picture)
     figures: dict[str, float] = {"ranks": incident.RANKS}
     outcome: dict[str, object] = {"fault": fault}
     if fault != "none":
-        seen = incident.fault_to_page(progress, fault)
+        seen = incident.fault_to_page(progress, fault, picture)
         figures |= {"page_seconds": seen.page_seconds, "suspects_right": int(seen.is_suspect_right)}
         outcome |= {"suspects": list(seen.suspects), "page": seen.text}
         aftermath = incident.aftermath(progress, prometheus)
@@ -35,6 +37,7 @@ def up(fault: str) -> int:
         figures["further_pages"] = len(aftermath)
     figures["total_seconds"] = progress.total_seconds
     write(figures, outcome, progress)
+    picture.write(cluster.BUILD / "demo.svg")
     guide(prometheus, alertmanager)
     return 0 if not figures.get("further_pages") and figures.get("suspects_right", 1) else 1
 

@@ -1,7 +1,6 @@
 """The story of the demo: a job that trains, a rank that stops, a person who is paged once."""
 
 import itertools
-import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from rich import console, live
 
 from rankbeat_contract import names
 from rankbeat_demo import cluster, install, pages, table
+from rankbeat_demo.picture import Picture
 from rankbeat_demo.progress import Progress, is_terminal, wait_for
 from rankbeat_demo.prometheus import Prometheus
 
@@ -17,6 +17,7 @@ JOB = table.Job("training", "llm")
 RANKS = 2
 SICK_RANK = 1
 ALERTS = {"hang": "TrainingHung", "crash": "TrainingCrashed", "nan": "TrainingLossNotFinite"}
+SAID = ("summary", "description", "suspects", "runbook_url")
 AFTERMATH_SECONDS = 75
 """A collective gives up 30 s after a hang, the scheduler half a minute later: then the crash is on the table."""
 
@@ -35,7 +36,7 @@ class Seen:
         return tuple(self.suspects) == (str(SICK_RANK),)
 
 
-def start_job(progress: Progress, prometheus: str) -> None:
+def start_job(progress: Progress, prometheus: str, picture: Picture) -> None:
     """Applies the example and waits until both ranks train and the monitor says so."""
     with progress.step("namespace", "kubectl apply -f examples/namespace.yaml"):
         cluster.kubectl("apply", "-f", str(cluster.ROOT / "examples/namespace.yaml"))
@@ -43,8 +44,12 @@ def start_job(progress: Progress, prometheus: str) -> None:
     with progress.step("job", "kubectl apply -f examples/msrun-job/ until kubectl get tmon says Ready"):
         cluster.kubectl("apply", "-f", str(cluster.ROOT / "examples/msrun-job"))
         wait_for("monitor training/llm Ready with 2/2 ranks", is_ready, 180)
-    print(cluster.kubectl("-n", JOB.namespace, "get", "tmon"))
+    monitors = cluster.kubectl("-n", JOB.namespace, "get", "tmon")
+    print(monitors)
     show(Prometheus(prometheus), 15)
+    picture.command("kubectl apply -f examples/msrun-job/")
+    picture.command("kubectl -n training get tmon", monitors)
+    picture.show(table.ranks(Prometheus(prometheus), JOB))
 
 
 def has_agent() -> bool:
@@ -83,7 +88,7 @@ def pod_of(rank: int) -> str:
     return found.strip()
 
 
-def fault_to_page(progress: Progress, fault: str) -> Seen:
+def fault_to_page(progress: Progress, fault: str, picture: Picture) -> Seen:
     """Makes rank 1 sick and waits for the page."""
     pod = pod_of(SICK_RANK)
     before = len(pages.read_pages(install.deliveries()))
@@ -98,9 +103,14 @@ def fault_to_page(progress: Progress, fault: str) -> Seen:
         )
     suspects = suspects_in(page)
     seen = Seen(page.alert, round(page.received_wall - began, 1), suspects, page.annotations.get("description", ""))
-    print(f"\n  PAGED after {seen.page_seconds:.1f} s: {seen.alert} {json.dumps(dict(page.labels))}")
-    for name in ("summary", "description", "runbook_url"):
-        print(f"    {name}: {page.annotations.get(name, '')}")
+    picture.command(f"kubectl -n training exec {pod} -- touch /tmp/faults/{fault}-{SICK_RANK}")
+    told = [f"PAGED after {seen.page_seconds:.1f} s: {seen.alert}"]
+    told += [
+        f"  {name}: {page.annotations.get(name, '')}" for name in ("summary", "description", "suspects", "runbook_url")
+    ]
+    for line in told:
+        picture.say(line, "bold red" if line is told[0] else "")
+    print("\n  " + "\n  ".join(told))
     return seen
 
 
