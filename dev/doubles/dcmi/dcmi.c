@@ -8,6 +8,7 @@
  *                                        hbm_size hbm_used hbm_frequency hbm_temperature hbm_bandwidth
  *   1/0 errors 0x80E01801 0x80DE1801     error codes
  *   chip_name 910B3                      also chip_type, chip_version
+ *   0/1 type 1                           0 NPU, 1 MCU, 2 CPU
  *   0/0 return dcmi_get_device_health -8255
  *   latency dcmi_get_device_health 5     milliseconds; `*` for every function
  *   hang dcmi_get_device_health          never returns; also narrowed, also `*`
@@ -195,7 +196,7 @@ int dcmi_get_device_type(int card_id, int device_id, int *device_type)
     int code = preamble(__func__, card_id, device_id);
     if (code != 0)
         return code;
-    *device_type = device_id < chips_in(card_id) ? NPU : MCU;
+    *device_type = (int)number(card_id, device_id, "type", device_id < chips_in(card_id) ? NPU : MCU);
     return 0;
 }
 

@@ -1,0 +1,170 @@
+"""rankbeat-exporter: clock, vendor or devices, one container each. A program loads only what it runs."""
+# ruff: noqa: PLC0415
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import signal
+import sys
+import threading
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rankbeat_contract import names
+from rankbeat_contract.monitor import duration_seconds
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+    from rankbeat_exporter.collectors.loop import Loop
+    from rankbeat_exporter.server.http import HttpServer
+
+DEFAULT_SOCKET = Path("/run/rankbeat/vendor.sock")
+DEFAULT_DRIVER_ROOT = Path("/usr/local/Ascend/driver")
+FRESH_ROUNDS = 3
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Runs one program until SIGTERM or SIGINT."""
+    options = _parser().parse_args(arguments)
+    level = logging.DEBUG if options.verbose else logging.INFO
+    logging.basicConfig(level=level, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    stopped = threading.Event()
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        del number, frame
+        stopped.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, stop)  # as process 1 of a container there is no default action
+    programs = {"clock": _clock, "vendor": _vendor, "vendor-child": _vendor_child, "devices": _devices}
+    programs[options.program](options, stopped)
+    return 0
+
+
+def _clock(options: argparse.Namespace, stopped: threading.Event) -> None:
+    from rankbeat_exporter.collectors.clock import ClockCollector
+    from rankbeat_exporter.collectors.clock_series import ClockSeries
+    from rankbeat_exporter.collectors.loop import Loop
+    from rankbeat_exporter.model.clock import ClockLimits, clock_object
+    from rankbeat_exporter.server import http
+    from rankbeat_exporter.sources import adjtimex, sntp
+
+    interval = options.round_interval
+    pace = sntp.Pace()
+    limits = ClockLimits(options.offset_limit, options.error_limit, FRESH_ROUNDS * interval)
+    servers = tuple(sntp.SntpServer(server, pace) for server in dict.fromkeys(options.server))
+    collector = ClockCollector(servers, limits, interval, adjtimex.timex)
+    loop = Loop("clock", collector.collect, interval, FRESH_ROUNDS * interval + pace.total_seconds)
+    pages = {
+        "/metrics": http.metrics_page(ClockSeries(options.node, collector.view)),
+        "/v1/clock": http.json_page(lambda: clock_object(collector.view().verdict)),
+        "/healthz": http.health_page(loop.is_alive),
+    }
+    _serve(http.HttpServer(options.port, pages, options.address), loop, stopped)
+
+
+def _devices(options: argparse.Namespace, stopped: threading.Event) -> None:
+    from rankbeat_exporter.collectors.devices import DevicesCollector
+    from rankbeat_exporter.collectors.devices_series import DevicesSeries
+    from rankbeat_exporter.collectors.loop import Loop
+    from rankbeat_exporter.server import http
+    from rankbeat_exporter.sources import vendor_socket
+
+    interval = options.interval
+    source = partial(vendor_socket.snapshot, options.socket, options.timeout)
+    collector = DevicesCollector(source, FRESH_ROUNDS * interval + options.timeout)
+    loop = Loop("accelerators", collector.collect, interval, FRESH_ROUNDS * interval + options.timeout)
+    pages = {
+        "/metrics": http.metrics_page(DevicesSeries(options.node, collector.view)),
+        "/healthz": http.health_page(loop.is_alive),
+    }
+    _serve(http.HttpServer(options.port, pages, options.address), loop, stopped)
+
+
+def _serve(server: HttpServer, loop: Loop, stopped: threading.Event) -> None:
+    loop.start()
+    threading.Thread(target=server.serve_forever, daemon=True, name="http").start()
+    stopped.wait()
+    loop.stop()
+    server.shutdown()
+    server.server_close()
+
+
+def _vendor(options: argparse.Namespace, stopped: threading.Event) -> None:
+    from rankbeat_exporter.server.vendor import VendorServer
+    from rankbeat_exporter.sources import vendor_child
+
+    child = vendor_child.VendorChild(partial(vendor_child.start_child, options.npu_driver_root), options.deadline)
+    server = VendorServer(options.socket, child.snapshot)
+    thread = threading.Thread(target=server.serve, daemon=True, name="vendor")
+    thread.start()
+    stopped.wait()
+    server.stop()
+    thread.join(options.deadline + vendor_child.KILL_SECONDS)
+    child.close()
+
+
+def _vendor_child(options: argparse.Namespace, stopped: threading.Event) -> None:
+    del stopped
+    from rankbeat_exporter.sources import vendor_child
+
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    vendor_child.serve_requests(options.npu_driver_root)
+
+
+def _duration(text: str) -> float:
+    try:
+        return duration_seconds(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def _ntp_server(text: str) -> str:
+    from rankbeat_exporter.sources import sntp
+
+    try:
+        sntp.host_port(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+    return text
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="rankbeat-exporter", description=__doc__)
+    parser.add_argument("--verbose", action="store_true", help="log at DEBUG")
+    programs = parser.add_subparsers(dest="program", required=True)
+    clock = programs.add_parser("clock", help="the node's clock by adjtimex and SNTP")
+    clock.add_argument(
+        "--server",
+        action="append",
+        default=[],
+        type=_ntp_server,
+        metavar="HOST[:PORT]",
+        help="an NTP server, repeatable",
+    )
+    clock.add_argument("--round-interval", type=_duration, default="16s")
+    clock.add_argument("--offset-limit", type=_duration, default="50ms")
+    clock.add_argument("--error-limit", type=_duration, default="100ms")
+    devices = programs.add_parser("devices", help="serve accelerators' metrics from the vendor part")
+    devices.add_argument("--interval", type=_duration, default="5s")
+    devices.add_argument("--timeout", type=_duration, default="6s", help="longer than the vendor part's deadline")
+    vendor = programs.add_parser("vendor", help="read the vendor's library, answer raw numbers on a unix socket")
+    vendor.add_argument("--deadline", type=_duration, default="4s", help="for one collection; then the child is killed")
+    child = programs.add_parser("vendor-child", help="started by vendor")
+    for program, port in ((clock, names.PORT_CLOCK), (devices, names.PORT_DEVICES)):
+        program.add_argument("--port", type=int, default=port)
+        program.add_argument("--address", default="", help="all addresses by default")
+        program.add_argument("--node", default=os.environ.get("NODE_NAME") or os.uname().nodename)
+    for program in (vendor, child):
+        program.add_argument("--npu-driver-root", type=Path, default=DEFAULT_DRIVER_ROOT)
+    for program in (vendor, devices):
+        program.add_argument("--socket", type=Path, default=DEFAULT_SOCKET)
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Values that the other layers speak in: pure, frozen, base units."""

@@ -1,0 +1,140 @@
+"""What DCMI's raw numbers mean: units, and the numbers that mean nothing (facts/ascend.md 1.6, 3.4).
+
+Unknown is a missing figure and a named failure, never a number.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from rankbeat_exporter.model.accelerator import Accelerator, Answer, Failure, RawChip
+
+MEBIBYTE = 1 << 20
+"""DCMI's MB: an HBM of 65536 MB is 64 GiB."""
+MEGAHERTZ = 10**6
+SENTINELS = frozenset({0x7FFD, 0x7FFF, -1, 0xFFFFFFFF, 0x7FFFFFFF})
+"""Invalid and read failure of sensors, and what -1 and the largest integers become in unsigned fields."""
+SENTINEL = "sentinel"
+MALFORMED = "malformed"
+OUT_OF_RANGE = "out_of_range"
+
+
+class _Rule(NamedTuple):
+    """One figure: the call that gives it, where in its answer, its range before and how it becomes base units."""
+
+    figure: str
+    call: str
+    position: int
+    lowest: int
+    highest: int
+    multiplier: int = 1
+    divisor: int = 1
+
+
+_ANY = 2**63
+_RULES = (
+    _Rule("health_level", "health", 0, 0, 3),
+    _Rule("utilization_ratio", "utilization", 0, 0, 100, divisor=100),
+    _Rule("memory_size_bytes", "memory", 0, 1, _ANY, MEBIBYTE),
+    _Rule("memory_frequency_hertz", "memory", 1, 1, _ANY, MEGAHERTZ),
+    _Rule("memory_used_bytes", "memory", 2, 0, _ANY, MEBIBYTE),
+    _Rule("memory_temperature_celsius", "memory", 3, -100, 300),
+    _Rule("memory_bandwidth_utilization_ratio", "memory", 4, 0, 100, divisor=100),
+    _Rule("temperature_celsius", "temperature", 0, -100, 300),
+    _Rule("power_watts", "power", 0, 0, 100_000, divisor=10),
+    _Rule("frequency_hertz", "frequency", 0, 0, 100_000, MEGAHERTZ),
+    _Rule("frequency_max_hertz", "frequency_max", 0, 1, 100_000, MEGAHERTZ),
+)
+
+
+def accelerator(chip: RawChip) -> tuple[Accelerator, tuple[Failure, ...]]:
+    """One chip in base units, and each call that gave nothing usable, once."""
+    failures: dict[Failure, None] = {}
+    figures = {}
+    for rule in _RULES:
+        answer = chip.answers.get(rule.call)
+        if answer is None or answer.code:
+            continue
+        raw = answer.values[rule.position] if rule.position < len(answer.values) else None
+        if isinstance(raw, int) and not (fault := _fault(rule, raw)):
+            figures[rule.figure] = raw * rule.multiplier / rule.divisor
+        else:
+            failures.setdefault(Failure(rule.call, fault if isinstance(raw, int) else MALFORMED))
+    _drop_impossible_memory(figures, failures)
+    for call, answer in chip.answers.items():
+        if answer.code:
+            failures.setdefault(Failure(call, str(answer.code)))
+    return (
+        Accelerator(
+            device=_device(chip),
+            uuid=_uuid(chip.answers.get("die")),
+            model=_model(chip.answers.get("chip")),
+            pci_address=_pci_address(chip.answers.get("pcie")),
+            card=chip.card,
+            chip=chip.device,
+            figures=figures,
+            error_codes=_error_codes(chip.answers.get("errors")),
+        ),
+        tuple(failures),
+    )
+
+
+def _fault(rule: _Rule, raw: int) -> str:
+    """Why the number means nothing; empty where it means something."""
+    if raw in SENTINELS:
+        return SENTINEL
+    # A utilization above 100 carries the flag of a virtual function; a memory of 0 is a chip without one.
+    return "" if rule.lowest <= raw <= rule.highest else OUT_OF_RANGE
+
+
+def _drop_impossible_memory(figures: dict[str, float], failures: dict[Failure, None]) -> None:
+    """No use without a size, none above it: a chip without HBM answers zeros."""
+    size = figures.get("memory_size_bytes")
+    if size is None:
+        for name in [name for name in figures if name.startswith("memory_")]:
+            del figures[name]
+    elif figures.get("memory_used_bytes", 0.0) > size:
+        del figures["memory_used_bytes"]
+        failures.setdefault(Failure("memory", OUT_OF_RANGE))
+
+
+def _integers(answer: Answer | None, count: int) -> tuple[int, ...] | None:
+    """All the answer's values where it is good, holds count of them at least, and all are integers."""
+    if answer is None or answer.code or len(answer.values) < count:
+        return None
+    numbers = tuple(value for value in answer.values if isinstance(value, int))
+    return numbers if len(numbers) == len(answer.values) else None
+
+
+def _device(chip: RawChip) -> str:
+    """The physical id, which /dev/davinciN bears; where it is unknown, card and chip, which no id looks like."""
+    physical = _integers(chip.answers.get("physical_id"), 1)
+    return str(physical[0]) if physical and physical[0] not in SENTINELS else f"card{chip.card}-chip{chip.device}"
+
+
+def _uuid(answer: Answer | None) -> str:
+    """The die's id as five 32-bit words in hex; empty where unknown or all zero."""
+    words = _integers(answer, 5)
+    return "-".join(f"{word & 0xFFFFFFFF:08X}" for word in words[:5]) if words and any(words[:5]) else ""
+
+
+def _model(answer: Answer | None) -> str:
+    """Type and name: `Ascend 910B3`."""
+    if answer is None or answer.code:
+        return ""
+    return " ".join(str(value) for value in answer.values[:2] if value).strip()
+
+
+def _pci_address(answer: Answer | None) -> str:
+    """domain:bus:device.function in hex, as lspci writes it."""
+    numbers = _integers(answer, 4)
+    if numbers is None:
+        return ""
+    domain, bus, device, function = numbers[:4]
+    return f"{domain & 0xFFFFFFFF:04x}:{bus & 0xFF:02x}:{device & 0x1F:02x}.{function & 7:x}"
+
+
+def _error_codes(answer: Answer | None) -> tuple[int, ...] | None:
+    """Codes without doubles, in order; None where they could not be read."""
+    codes = _integers(answer, 0)
+    return None if codes is None else tuple(sorted(set(codes)))

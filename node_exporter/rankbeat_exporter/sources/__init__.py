@@ -1,0 +1,1 @@
+"""Where measurements come from: the kernel, the network, vendors' libraries. They act and raise CannotMeasure."""

@@ -1,0 +1,247 @@
+"""The vendor part: one child calls the library, whatever that does to it; snapshots travel over a unix socket."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+import threading
+import time
+from functools import partial
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rankbeat_exporter.errors import CannotMeasure, InvalidSnapshot
+from rankbeat_exporter.model.accelerator import Answer, RawChip, Snapshot
+from rankbeat_exporter.parsing import vendor
+from rankbeat_exporter.server.vendor import VendorServer
+from rankbeat_exporter.sources import vendor_child, vendor_socket
+
+ANSWERS = st.builds(Answer, st.integers(-100000, 0), st.lists(st.integers() | st.text(), max_size=5).map(tuple))
+CHIPS = st.builds(
+    RawChip, st.integers(0, 99), st.integers(0, 9), st.dictionaries(st.text(max_size=9), ANSWERS, max_size=4)
+)
+SNAPSHOTS = st.builds(
+    Snapshot,
+    st.text(max_size=9),
+    st.text(max_size=9),
+    st.lists(CHIPS, max_size=3).map(tuple),
+    st.integers(0, 9),
+)
+
+
+@given(SNAPSHOTS)
+def test_a_snapshot_survives_the_wire(snapshot):
+    assert vendor.snapshot(vendor.snapshot_bytes(snapshot)) == snapshot
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"{}",
+        b'{"reason":1,"detail":"","chips":[],"restarts":0}',
+        b'{"reason":"","detail":"","chips":{},"restarts":0}',
+        b'{"reason":"","detail":"","chips":[],"restarts":true}',
+        b'{"reason":"","detail":"","chips":[{"card":0,"device":0,"answers":{"a":[]}}],"restarts":0}',
+        b'{"reason":"","detail":"","chips":[{"card":0,"device":0,"answers":{"a":[0,1.5]}}],"restarts":0}',
+        b"[" * 100000,
+        b" " * (vendor.MAX_BYTES + 1),
+    ],
+)
+def test_what_is_no_snapshot_is_refused(line):
+    with pytest.raises(InvalidSnapshot):
+        vendor.snapshot(line)
+
+
+@given(st.binary(max_size=300))
+def test_noise_is_no_snapshot(noise):
+    with pytest.raises(InvalidSnapshot):
+        vendor.snapshot(noise)
+
+
+@pytest.fixture
+def child(driver_root, script, monkeypatch):
+    """A VendorChild over the double."""
+    monkeypatch.setenv("DCMI_DOUBLE_SCRIPT", str(script.path))
+    parts = ("node_exporter", "agent")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(str(Path(__file__).parents[2] / part) for part in parts))
+    made = []
+
+    def make(root=driver_root, deadline_seconds=10.0, start=None):
+        made.append(vendor_child.VendorChild(start or partial(vendor_child.start_child, root), deadline_seconds))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+def test_the_child_reads_all_chips_and_is_kept(child):
+    asked = child()
+
+    first, second = asked.snapshot(), asked.snapshot()
+
+    assert (first.reason, len(first.chips), first.restarts) == ("", 2, 0)
+    assert (second.chips, second.restarts) == (first.chips, 0)
+
+
+def test_what_the_library_prints_does_not_get_into_the_answer(child, script):
+    script('print {"reason": "printed"}\n')
+
+    assert child().snapshot().reason == ""
+
+
+def test_a_change_is_seen_at_the_next_request_a_vanished_chip_too(child, script):
+    asked = child()
+    before = asked.snapshot()
+
+    script("cards 1\n1/0 temperature 77\n")
+    after = asked.snapshot()
+
+    assert [chip.card for chip in before.chips] == [0, 1]
+    assert [(chip.card, chip.answers["temperature"]) for chip in after.chips] == [(1, (0, (77,)))]
+
+
+def test_a_library_that_appears_later_is_found_without_a_restart(child, driver_root, tmp_path):
+    asked = child(tmp_path)
+    before = asked.snapshot()
+
+    (tmp_path / "lib64").symlink_to(driver_root / "lib64")
+    after = asked.snapshot()
+
+    assert (before.reason, after.reason, after.restarts) == ("LibraryNotFound", "", 0)
+
+
+def test_a_driver_that_hangs_costs_the_deadline_and_a_child_and_heals(child, script):
+    asked = child(deadline_seconds=3.0)
+    asked.snapshot()
+
+    script("hang dcmi_get_device_health\n")
+    begin = time.monotonic()
+    hung = asked.snapshot()
+    took = time.monotonic() - begin
+    script("")
+    healed = asked.snapshot()
+
+    assert (hung.reason, hung.chips) == ("DriverHung", ())
+    assert 3.0 <= took < 3.0 + vendor_child.KILL_SECONDS
+    assert (healed.reason, len(healed.chips), healed.restarts) == ("", 2, 1)
+
+
+def test_a_child_that_dies_is_replaced_at_the_next_request(child):
+    starts = []
+
+    def start():
+        command = [sys.executable, "-c", "import sys; sys.stdin.readline()"]
+        starts.append(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE))
+        return starts[-1]
+
+    asked = child(start=start)
+
+    assert [asked.snapshot().reason for _ in range(2)] == ["ChildDied", "ChildDied"]
+    assert len(starts) == 2
+    assert asked.snapshot().restarts == 2
+
+
+class Unkillable(subprocess.Popen):
+    """A child in uninterruptible sleep, as far as its parent can tell: SIGKILL has no effect until wake()."""
+
+    def kill(self):
+        pass
+
+    def wake(self):
+        super().kill()
+        self.wait()
+
+
+def test_while_one_child_cannot_be_killed_no_other_is_started(child):
+    starts = []
+
+    def start():
+        command = [sys.executable, "-c", "import time; time.sleep(60)"]
+        starts.append(Unkillable(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE))
+        return starts[-1]
+
+    asked = child(deadline_seconds=0.05, start=start)
+
+    reasons = [asked.snapshot().reason for _ in range(3)]
+    starts[0].wake()
+    after = asked.snapshot()
+
+    assert reasons == ["DriverHung", "ChildUnkillable", "ChildUnkillable"]
+    assert (after.reason, after.restarts, len(starts)) == ("DriverHung", 1, 2)
+    starts[1].wake()
+
+
+def test_the_environment_leads_the_loader_to_the_librarys_neighbours(child, tmp_path, monkeypatch):
+    made = vendor_child.start_child(tmp_path)
+
+    environment = Path(f"/proc/{made.pid}/environ").read_bytes().split(b"\0")
+
+    assert f"LD_LIBRARY_PATH={tmp_path}/lib64/driver:{tmp_path}/lib64/common:{tmp_path}/lib64".encode() in environment
+    made.communicate()
+
+
+@pytest.fixture
+def served(tmp_path):
+    """A VendorServer on a socket; snapshots come from served.give."""
+    path = tmp_path / "vendor.sock"
+    path.write_text("left over by a container that was killed")
+    give = [lambda: Snapshot("LibraryNotFound")]
+
+    def snapshot():
+        return give[0]()
+
+    server = VendorServer(path, snapshot)
+    thread = threading.Thread(target=server.serve)
+    thread.start()
+    yield path, give
+    server.stop()
+    thread.join(5)
+    assert not thread.is_alive()
+
+
+def test_each_connection_gets_one_snapshot(served):
+    path, give = served
+    give[0] = lambda: Snapshot("", restarts=3)
+
+    assert [vendor_socket.snapshot(path, 5.0).restarts for _ in range(3)] == [3, 3, 3]
+
+
+def test_only_owner_and_group_may_connect(served):
+    assert stat.S_IMODE(served[0].stat().st_mode) == 0o660
+
+
+def test_a_snapshot_that_fails_leaves_the_server_up(served):
+    path, give = served
+    give[0] = lambda: 1 / 0
+    with pytest.raises(CannotMeasure, match="InvalidSnapshot"):
+        vendor_socket.snapshot(path, 5.0)
+
+    give[0] = lambda: Snapshot("")
+
+    assert vendor_socket.snapshot(path, 5.0).reason == ""
+
+
+def test_a_server_that_is_not_there_or_does_not_answer_is_unavailable(served, tmp_path):
+    path, give = served
+    released = threading.Event()
+
+    def late():
+        released.wait(5)
+        return Snapshot("")
+
+    give[0] = late
+
+    with pytest.raises(CannotMeasure, match="SocketUnavailable"):
+        vendor_socket.snapshot(tmp_path / "none.sock", 5.0)
+    with pytest.raises(CannotMeasure, match="SocketUnavailable"):
+        vendor_socket.snapshot(path, 0.05)
+    released.set()
