@@ -1,0 +1,1 @@
+"""Reads rings that a hostile pod may have written: nothing is followed, mapped, kept open, waited for or believed."""

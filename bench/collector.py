@@ -1,0 +1,211 @@
+"""What the node collector costs: CPU and memory for 8 ranks at 10 steps/s, and how memory grows over 10^6 steps.
+
+The real program in its own process reads real rings on tmpfs, pushes to a real HTTPS server every 5 s and is scraped
+every 5 s; only the API server is left out (its client is imported, so its memory counts). In the growth run a fast
+writer waits for the reader, so that all steps are read. Leaves build/bench/collector.json.
+usage: collector.py [--seconds N] [--steps N]
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import datetime as dt
+import http.client
+import itertools
+import json
+import os
+import platform
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "tests/support"))
+
+import report_receiver as receiver  # noqa: E402
+import ring_support as support  # noqa: E402
+from rankbeat_contract import names, ring  # noqa: E402
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+RANKS = 8
+STEPS_PER_SECOND = 10
+SCRAPE_SECONDS = 5.0
+WARM_UP_SECONDS = 6.0
+BLOCK = 1000
+"""Steps of one rank that the fast writer writes at once: a poll takes up to 2,048."""
+
+PROGRAM = """
+import sys
+from kubernetes.client.api_client import ApiClient
+from kubernetes.client.configuration import Configuration
+from kubernetes.config.incluster_config import load_incluster_config
+from rankbeat_collector import __main__ as program
+from rankbeat_collector import pods
+from rankbeat_collector.model.pods import Pod
+client = ApiClient(Configuration())
+pod = Pod("team-a", "llm-0", "uid-llm-0", "llm", "llm", "job-1", False, "Running")
+sys.exit(program.main(sys.argv[1:], lambda: (pod,)))
+"""
+
+
+def scraped(port: int) -> str:
+    """The /metrics text."""
+    with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port, timeout=5)) as connection:
+        connection.request("GET", "/metrics", headers={"Accept-Encoding": "identity"})
+        return connection.getresponse().read().decode()
+
+
+def value(text: str, name: str) -> float:
+    """Sum of a metric over its labels."""
+    return sum(
+        float(line.rpartition(" ")[2]) for line in text.splitlines() if line.startswith((name + "{", name + " "))
+    )
+
+
+def cpu_seconds(pid: int) -> float:
+    """User and system time of a process."""
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def rss_bytes(pid: int) -> int:
+    """Resident memory of a process."""
+    return int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+@contextlib.contextmanager
+def collecting(folder: Path, poll_seconds: float) -> Iterator[tuple[int, int]]:
+    """The program's process id, once it reports, and its port."""
+    certificate = receiver.a_certificate()
+    (folder / "ca.crt").write_bytes(certificate.certificate)
+    (folder / "token").write_text("token", encoding="ascii")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with receiver.receiving(certificate, folder) as aggregator:
+        options = {
+            "--node": "n1",
+            "--host": "127.0.0.1",
+            "--port": port,
+            "--kubelet-root": folder,
+            "--poll-interval": poll_seconds,
+            "--aggregator-url": aggregator.url,
+            "--ca-file": folder / "ca.crt",
+            "--token-file": folder / "token",
+        }
+        command = [sys.executable, "-c", PROGRAM, *(str(part) for option in options.items() for part in option)]
+        with subprocess.Popen(command) as child:
+            try:
+                aggregator.wait_for_reports(1)
+                yield child.pid, port
+            finally:
+                child.terminate()
+                child.wait(10)
+
+
+def rings(folder: Path) -> list[support.RingWriter]:
+    """The rings of one pod of RANKS ranks."""
+    place = support.ring_folder(folder, support.a_pod())
+    writers = []
+    for rank in range(RANKS):
+        writer = support.RingWriter(place / f"r{rank}.ring", capacity=ring.records_capacity(ring.DEFAULT_BYTES))
+        writer.state(rank=rank, world_size=RANKS)
+        writers.append(writer)
+    return writers
+
+
+def steady(folder: Path, seconds: float) -> dict[str, float]:
+    """CPU and memory at STEPS_PER_SECOND, two scalars each tenth step."""
+    writers = rings(folder)
+    with collecting(folder, 0.5) as (pid, port):
+        begun = next_scrape = time.monotonic()
+        measured_from, cpu = begun, 0.0
+        for step in itertools.count():
+            now = time.monotonic()
+            if now - begun < WARM_UP_SECONDS:
+                measured_from, cpu = now, cpu_seconds(pid)
+            elif now - measured_from > seconds:
+                break
+            for writer in writers:
+                writer.step(step)
+                if step % 10 == 0:
+                    writer.scalar(step, "loss", 1.0 / (1 + step))
+                    writer.scalar(step, "resident_memory_bytes", 1e9)
+            if now > next_scrape:
+                text = scraped(port)
+                next_scrape = now + SCRAPE_SECONDS
+            time.sleep(max(0.0, begun + (step + 1) / STEPS_PER_SECOND - time.monotonic()))
+        used = cpu_seconds(pid) - cpu
+        return {
+            "cores": round(used / (time.monotonic() - measured_from), 5),
+            "rss_mib": round(rss_bytes(pid) / 2**20, 1),
+            "series": sum(1 for line in text.splitlines() if not line.startswith("#")),
+        }
+
+
+def write_block(writer: support.RingWriter, first: int, count: int) -> None:
+    """Steps first to first + count, then one state that counts them."""
+    now, capacity = time.monotonic_ns(), writer.header.capacity
+    for sequence in range(first, first + count):
+        part = ring.pack_record_fields(ring.KIND_STEP, 0, 0, 1, sequence, sequence, now, -1, -1, 0.02, 0.001, 0.019)
+        writer.put(part, ring.record_offset(sequence, capacity))
+    last = first + count
+    writer.state(step=last - 1, entered_step=last, step_mono_ns=now, written=last)
+
+
+def growth(folder: Path, steps: int) -> dict[str, float]:
+    """Memory before and after steps steps, all ranks together; before, what is kept of each rank is full."""
+    writers = rings(folder)
+    with collecting(folder, 0.05) as (pid, port):
+        for writer in writers:
+            write_block(writer, 0, BLOCK)
+        time.sleep(WARM_UP_SECONDS)
+        scraped(port)
+        before = rss_bytes(pid)
+        for first in range(BLOCK, BLOCK + steps // RANKS, BLOCK):
+            for writer in writers:
+                write_block(writer, first, BLOCK)
+            while value(scraped(port), names.RANK_STEP) < RANKS * (first + BLOCK - 1):
+                time.sleep(0.02)
+        time.sleep(WARM_UP_SECONDS)
+        lost = value(scraped(port), "rankbeat_collector_records_lost_total")
+        return {
+            "rss_growth_mib": round((rss_bytes(pid) - before) / 2**20, 2),
+            "growth_steps": steps,
+            "growth_steps_lost": lost,
+        }
+
+
+def main() -> int:
+    """Measure and write the file."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=30.0, help="of the steady run")
+    parser.add_argument("--steps", type=int, default=1_000_000, help="of the growth run, all ranks together")
+    given = parser.parse_args()
+    shared_memory = "/dev/shm" if Path("/dev/shm").is_dir() else None
+    with (
+        tempfile.TemporaryDirectory(dir=shared_memory) as one,
+        tempfile.TemporaryDirectory(dir=shared_memory) as other,
+    ):
+        figures = {"ranks": RANKS, **steady(Path(one), given.seconds), **growth(Path(other), given.steps)}
+    machine = {"cores": os.cpu_count(), "python": platform.python_version(), "load": os.getloadavg()[0]}
+    units = {"cores": "CPU seconds per second", "rss_mib": "MiB", "rss_growth_mib": "MiB"}
+    date = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
+    place = ROOT / "build/bench/collector.json"
+    place.parent.mkdir(parents=True, exist_ok=True)
+    written = {"figures": figures, "units": units, "machine": machine, "date": date}
+    place.write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
+    for name, figure in figures.items():
+        print(f"{name:20} {figure}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
