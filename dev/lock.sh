@@ -11,4 +11,6 @@ for extra in operator webhook aggregator exporter; do
 done
 compile agent/pyproject.toml --extra collector --python-version 3.11 -o requirements/collector.txt
 compile requirements/mindspore.in --python-version 3.11 -o requirements/mindspore.txt
+compile requirements/mindformers.in --python-version 3.11 -o requirements/mindformers.txt
+compile requirements/mindformers-only.in --no-deps --python-version 3.11 -o requirements/mindformers-only.txt
 ! grep -n '://' requirements/*.txt
