@@ -143,7 +143,7 @@ def read_ring(path: Path) -> Ring:
     """
     content = path.read_bytes()
     header = ring.unpack_header(content[: ring.HEADER_BYTES])
-    state = ring.newest_state(content[ring.STATE_OFFSET : ring.STATE_OFFSET + 2 * ring.STATE_BYTES])
+    state = ring.newest_state(content[ring.STATE_OFFSET : ring.NAMES_OFFSET])
     if state is None:
         raise ValueError(f"{path} has no valid state")
     interned = []

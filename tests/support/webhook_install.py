@@ -6,7 +6,6 @@ import json
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -82,18 +81,11 @@ def wait(what: str, is_so: Callable[[], bool], seconds: float = 30.0) -> float:
     return time.monotonic() - begun
 
 
-def free_port() -> int:
-    """A port of 127.0.0.1 that nobody listens on."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-        return port
-
-
 class Program:
-    """python -m rankbeat_webhook with the rights of its ServiceAccount."""
+    """python -m rankbeat_webhook with the rights of its ServiceAccount, at port and port + 1 (ports.block)."""
 
-    def __init__(self, folder: Path, kubeconfig: Path) -> None:
-        self.port, self.metrics_port = free_port(), free_port()
+    def __init__(self, folder: Path, kubeconfig: Path, port: int) -> None:
+        self.port, self.metrics_port = port, port + 1
         self.pem = build.write_certificate(folder)
         self.log = folder / "log"
         places = ["--namespace", RELEASE, "--kubeconfig", kubeconfig, "--certificates", folder]

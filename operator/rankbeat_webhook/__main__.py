@@ -1,0 +1,163 @@
+"""python -m rankbeat_webhook: caches, then probes, then TLS, until SIGTERM."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import importlib.util
+import logging
+import os
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from aiohttp import web
+
+from kubernetes import client, config
+from rankbeat_contract import names, packing
+from rankbeat_webhook import errors, server, watch
+from rankbeat_webhook.model import plans
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+log = logging.getLogger(__name__)
+
+CERTIFICATE_SECONDS = 5.0
+"""How often the certificate's files are looked at; the kubelet itself takes up to a minute to change them."""
+DRAIN_SECONDS = 5.0
+"""How long requests are still served after SIGTERM: until then Services may send some, and a refused one is a pod
+without the agent."""
+
+
+def agent_files() -> dict[str, str]:
+    """The installed agent: path in its volume -> text."""
+    files = {}
+    for package in packing.PACKAGES:
+        spec = importlib.util.find_spec(package)
+        for folder in spec.submodule_search_locations or () if spec else ():
+            for path in sorted(Path(folder).rglob("*.py")):
+                place = packing.place(f"{package}/{path.relative_to(folder).as_posix()}")
+                if place is not None:
+                    files[place] = path.read_text(encoding="utf-8")
+    return files
+
+
+def settings(ring_limit: str) -> plans.Settings:
+    """The settings of this install.
+
+    Raises: AgentError if the agent is not installed beside us.
+    """
+    files = agent_files()
+    if "sitecustomize.py" not in files:
+        raise errors.AgentError(len(files))
+    packed = packing.packed(files)
+    return plans.Settings(packed.hash, tuple(packed.items), ring_limit)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="rankbeat_webhook", description=__doc__)
+    parser.add_argument("--namespace", default=os.environ.get("RANKBEAT_NAMESPACE", ""), help="the release's namespace")
+    parser.add_argument(
+        "--certificates", type=Path, default=Path("/etc/rankbeat/tls"), help="folder of tls.crt, tls.key"
+    )
+    parser.add_argument("--ring-limit", default=plans.RING_LIMIT, help="sizeLimit of a pod's ring volume")
+    parser.add_argument("--kubeconfig", help="default: the pod's ServiceAccount")
+    parser.add_argument("--address", help="address to listen on, default all")
+    parser.add_argument("--port", type=int, default=names.PORT_WEBHOOK)
+    parser.add_argument("--metrics-port", type=int, default=names.PORT_WEBHOOK_METRICS)
+    parser.add_argument("--drain-seconds", type=float, default=DRAIN_SECONDS, help="time from SIGTERM to the end")
+    arguments = parser.parse_args()
+    if not arguments.namespace:
+        parser.error("--namespace is missing: write the namespace of the release, or set RANKBEAT_NAMESPACE")
+    return arguments
+
+
+def _api(kubeconfig: str | None) -> client.ApiClient:
+    if kubeconfig:
+        api: client.ApiClient = config.new_client_from_config(config_file=kubeconfig)  # type: ignore[no-untyped-call]
+        return api
+    config.load_incluster_config()  # type: ignore[no-untyped-call]
+    return client.ApiClient()
+
+
+async def _first_certificate(certificates: server.Certificates, stopping: asyncio.Event) -> None:
+    """Back when there is a certificate, or the program is to stop."""
+    while not stopping.is_set():
+        try:
+            certificates.refresh()
+        except errors.CertificateError as error:
+            log.warning("certificate missing error=%r", str(error))
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(stopping.wait(), 1.0)
+        else:
+            return
+
+
+async def _follow_certificate(certificates: server.Certificates) -> None:
+    while True:
+        await asyncio.sleep(CERTIFICATE_SECONDS)
+        try:
+            if certificates.refresh():
+                log.info("certificate replaced")
+        except errors.CertificateError as error:
+            log.warning("certificate kept error=%r", str(error))
+
+
+async def _serve(arguments: argparse.Namespace, caches: watch.Caches, stopping: asyncio.Event) -> None:
+    def ages() -> Mapping[str, float | None]:
+        return {cache.name: cache.age_seconds for cache in caches}
+
+    listening = False
+    metrics = server.Metrics(ages)
+    probes = web.AppRunner(
+        server.probes_app(
+            metrics, lambda: listening and not stopping.is_set() and all(cache.is_synced for cache in caches)
+        ),
+        access_log=None,
+    )
+    install = settings(arguments.ring_limit)
+    reviews = web.AppRunner(server.Reviews(install, caches.view, metrics).app(), access_log=None)
+    certificates = server.Certificates(arguments.certificates)
+    try:
+        await probes.setup()
+        await web.TCPSite(probes, arguments.address, arguments.metrics_port).start()
+        await _first_certificate(certificates, stopping)
+        if stopping.is_set():
+            return
+        await reviews.setup()
+        await web.TCPSite(reviews, arguments.address, arguments.port, ssl_context=certificates.context).start()
+        listening = True
+        log.info("serving port=%s agent=%s", arguments.port, install.agent)
+        follower = asyncio.create_task(_follow_certificate(certificates))
+        await stopping.wait()
+        await asyncio.sleep(arguments.drain_seconds)
+        follower.cancel()
+    finally:
+        await reviews.cleanup()
+        await probes.cleanup()
+
+
+async def _run(arguments: argparse.Namespace) -> None:
+    stopping = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for each in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(each, stopping.set)
+    caches = watch.caches(_api(arguments.kubeconfig), arguments.namespace)
+    for cache in caches:
+        cache.start()
+    try:
+        await _serve(arguments, caches, stopping)
+    finally:
+        await asyncio.gather(*(asyncio.to_thread(cache.stop) for cache in caches))
+
+
+def main() -> None:
+    """Serve until SIGTERM."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    asyncio.run(_run(_arguments()))
+
+
+if __name__ == "__main__":
+    main()

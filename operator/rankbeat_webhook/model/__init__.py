@@ -1,0 +1,1 @@
+"""Values that the decision is made from, each parsed once from the API's JSON."""

@@ -1,0 +1,1 @@
+"""From a pod and what is known about it to JSON Patch operations. Pure."""
