@@ -1,0 +1,1 @@
+"""What runs inside a training process: standard library only, never in the way of training."""

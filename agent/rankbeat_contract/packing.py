@@ -1,6 +1,7 @@
 """How the agent travels: Python files packed into one ConfigMap, its name a hash, its keys mapped back to paths.
 
-Operator and webhook pack the same installed packages with these functions: the one writes the ConfigMap, the other mounts it.
+Operator and webhook pack the same installed packages with these functions: the one writes the ConfigMap,
+the other mounts it.
 """
 
 import hashlib

@@ -6,11 +6,15 @@ The training process writes it by mmap, the collector reads it by pread; nobody 
     offset      bytes               content
     0           128                 HEADER, written once when the ring is claimed
     128         2 x 256             two STATE slots, written alternately; the valid one with the larger sequence counts
+    640         5 x 16              MARKS, what changes with each step: an aligned 8-byte word and its complement
     1024        128 x 96            NAMES, metric names interned once (id = slot number)
     13312       capacity x 64       RECORDS, circular; record n lies in slot n % capacity
 
-Each part carries a CRC32 over all its other bytes (its sequence number included). The reader trusts nothing but the
-CRC: a part that does not check was being written, or never was. All integers are little-endian.
+Header, states, names and records each carry a CRC32 over all their other bytes (their sequence number included). The
+reader trusts nothing but the CRC: a part that does not check was being written, or never was. A mark is two aligned
+words, each written by one store; where it checks it is newer than the state, which is published a few times a second
+only: packing and summing it costs 30 us in a process whose caches hold a training step, a mark 2 us (measured
+2026-11-30 on x86-64 with evicted caches). All integers are little-endian.
 Times are nanoseconds. `*_mono_ns` is CLOCK_MONOTONIC, which all processes of a node share; `*_wall_ns` is the epoch.
 """
 
@@ -25,6 +29,10 @@ SUFFIX = ".ring"
 HEADER_BYTES = 128
 STATE_BYTES = 256
 STATE_OFFSET = 128
+MARKS_OFFSET = 640
+MARK_ENTERED_NS, MARK_ENTERED_STEP, MARK_STEP_NS, MARK_STEP, MARK_PHASE = range(5)
+"""Order of the marks. A step's time is written before the step. MARK_PHASE: since when, its lowest 4 bits the phase."""
+WORD_MASK = (1 << 64) - 1
 NAMES_OFFSET = 1024
 NAME_BYTES = 96
 NAME_SLOTS = 128
@@ -68,6 +76,7 @@ _STATE = struct.Struct("<QQiiiIBBHqqQQQQQIId64s80x")
 _NAME = struct.Struct("<64s16sB")
 _RECORD = struct.Struct("<BBHIQqQhhddd")
 _CRC = struct.Struct("<I")
+_MARKS = struct.Struct("<10Q")
 
 
 class Header(NamedTuple):
@@ -243,15 +252,45 @@ def _unpack_state(body: bytes) -> Optional[State]:
     return state if state.phase < len(PHASES) else None
 
 
-def newest_state(slots: bytes) -> Optional[State]:
-    """The newer of the two valid states in 2 x STATE_BYTES bytes, None while neither is valid."""
+def newest_state(area: bytes) -> Optional[State]:
+    """Where the rank stands, None while no state is valid.
+
+    area: the file from STATE_OFFSET to NAMES_OFFSET. From the two slots alone comes the state as last published.
+    """
     newest = None
     for start in (0, STATE_BYTES):
-        body = _unsealed(slots[start : start + STATE_BYTES], STATE_BYTES)
+        body = _unsealed(area[start : start + STATE_BYTES], STATE_BYTES)
         state = None if body is None else _unpack_state(body)
         if state is not None and (newest is None or state.sequence > newest.sequence):
             newest = state
-    return newest
+    start = MARKS_OFFSET - STATE_OFFSET
+    return newest if newest is None or len(area) < start + _MARKS.size else _marked(newest, area[start:])
+
+
+def _marked(state: State, marks: bytes) -> State:
+    """state with what the marks say; a mark that was never set, or is being written, does not check."""
+    words = _MARKS.unpack_from(marks)
+    checked = [word if word ^ check == WORD_MASK else None for word, check in zip(words[::2], words[1::2])]
+    entered_ns, entered_step, step_ns, step, phase = checked
+    if entered_ns is not None and entered_step is not None:
+        state = state._replace(entered_step=_signed(entered_step), entered_mono_ns=entered_ns)
+    if step_ns is not None and step is not None:
+        state = state._replace(step=_signed(step), step_mono_ns=step_ns)
+    if phase is not None and phase & 15 < len(PHASES):
+        state = state._replace(phase=phase & 15, phase_since_mono_ns=phase & ~15)
+    newest = max(state.updated_mono_ns, state.entered_mono_ns, state.step_mono_ns, state.phase_since_mono_ns)
+    return state._replace(updated_mono_ns=newest)
+
+
+def _signed(word: int) -> int:
+    return word - (1 << 64) if word >> 63 else word
+
+
+def pack_marks(state: State) -> bytes:
+    """The marks that say the same as state; they belong at MARKS_OFFSET."""
+    step_words = state.entered_mono_ns, state.entered_step, state.step_mono_ns, state.step
+    words = [word & WORD_MASK for word in (*step_words, state.phase_since_mono_ns & ~15 | state.phase)]
+    return _MARKS.pack(*(half for word in words for half in (word, word ^ WORD_MASK)))
 
 
 def pack_name(name: Name) -> bytes:

@@ -81,3 +81,9 @@ def image_tars(names: Sequence[str]) -> tuple[str, ...]:
     """Paths of the images' archives, written by `make setup`."""
     images = json.loads((BUILD / "images.json").read_text())
     return tuple(images[name]["tar"] for name in names)
+
+
+def image_digests(names: Sequence[str]) -> str:
+    """The images' digests, one a line."""
+    images = json.loads((BUILD / "images.json").read_text())
+    return "".join(f"{name} {images[name]['digest']}\n" for name in names)

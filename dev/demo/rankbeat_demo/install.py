@@ -28,6 +28,16 @@ def start_cluster(progress: Progress) -> None:
         cluster.cluster("load-image", *cluster.image_tars(OUR_IMAGES), timeout_seconds=600)
 
 
+def restart_stale(installed: str) -> None:
+    """Restarts our programs if they run an older image: its tag stays `dev`, so Kubernetes does not see a change."""
+    running = cluster.state() / "installed-images"
+    if running.exists() and running.read_text() != installed:
+        for kind in ("deployment", "daemonset"):
+            cluster.kubectl("-n", NAMESPACE, "rollout", "restart", kind)
+            cluster.kubectl("-n", NAMESPACE, "rollout", "status", kind, "--timeout=120s", timeout_seconds=130)
+    running.write_text(installed)
+
+
 def start_devices(progress: Progress) -> None:
     """Puts the double of the NPU driver's library where a driver would be on the node."""
     with progress.step("devices", "putting two NPU doubles on the node (a C library with the driver's ABI)"):
@@ -53,6 +63,7 @@ def install_chart(progress: Progress) -> None:
             *("--values", str(CHART / "values-demo.yaml"), "--wait", "--timeout", "3m"),
             timeout_seconds=200,
         )
+        restart_stale(cluster.image_digests(OUR_IMAGES))
     with progress.step("fleet", "waiting for what the operator deploys (aggregator, collectors, exporters)"):
         for kind in ("deployment/rankbeat-aggregator", "daemonset/rankbeat-node", "daemonset/rankbeat-devices"):
             wait_for(kind, functools.partial(exists, kind), 60)

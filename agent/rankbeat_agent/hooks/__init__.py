@@ -1,0 +1,1 @@
+"""Where the agent touches MindSpore, and what it notes there."""

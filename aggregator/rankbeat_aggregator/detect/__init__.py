@@ -1,0 +1,1 @@
+"""Verdicts on a job: pure functions of the job as it stands, its limits and what was open before."""

@@ -1,0 +1,1 @@
+"""The shell: TLS, tokens, the watch of monitors, metrics, and the loop that evaluates."""

@@ -1,0 +1,285 @@
+"""What the agent costs a training step and the start of a process.
+
+    build/mindspore/bin/python bench/step_overhead.py [--rounds N] [--out build/bench/step-overhead.json]
+
+One training on CPU (MLP, graph mode, meant to take 2.6 ms a step) in which blocks of steps alternate, in random order,
+between arms: `off` and `off_again` (no agent: the A/A control), `agent`, and MindSpore's LossMonitor(1). A round holds
+one block of each arm, so that a drift of the machine meets all alike. A ratio is the median over rounds of (median step
+of the arm / median step of `off`), its 95 % interval from a bootstrap over rounds. `ratio` is for `interval: auto`; the
+samples of the whole run fall into the agent's quarter of it, so its blocks hold four times their share. Exit 1 and
+`inconclusive` when the A/A interval excludes 1 or is wider than 0.005 to either side.
+"""
+
+import argparse
+import datetime as dt
+import json
+import os
+import platform
+import random
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import mindspore as ms
+import numpy as np
+from mindspore import nn
+from mindspore.dataset import NumpySlicesDataset
+from mindspore.train import Callback, LossMonitor, Model, RunContext
+
+REPO = Path(__file__).resolve().parents[1]
+AGENT = REPO / "agent"
+sys.path.insert(0, str(AGENT))  # the MindSpore environment knows nothing of Rankbeat, as in a training image
+
+from rankbeat_agent.hooks import model, rank, steps  # noqa: E402
+
+ARMS = ("off", "off_again", "agent", "LossMonitor")
+BLOCK_STEPS, SKIPPED_STEPS = 10, 2
+WARM_UP_STEPS = 500
+FEATURES, HIDDEN, BATCH = 128, 256, 64
+AA_LIMIT = 0.005
+BOOTSTRAPS = 2000
+STARTS = 31
+
+
+class Schedule:
+    """Which arm each step belongs to, and when the steps ended."""
+
+    def __init__(self, rounds: int) -> None:
+        chance = random.Random(20261130)
+        self.arms = ["off"] * WARM_UP_STEPS
+        self.blocks: list[dict[str, int]] = []
+        """Per round, the first step of each arm's block."""
+        for _ in range(rounds):
+            order = list(ARMS)
+            chance.shuffle(order)
+            self.blocks.append({})
+            for arm in order:
+                self.blocks[-1][arm] = len(self.arms)
+                self.arms += [arm] * BLOCK_STEPS
+        self.arm = "off"
+        self.ended_ns: list[int] = []
+
+    def ratios(self, arm: str) -> list[float]:
+        """Per round, the median step of arm over the median step of `off`."""
+        return [self._median(block[arm]) / self._median(block["off"]) for block in self.blocks]
+
+    def median_ms(self, arm: str) -> float:
+        return statistics.median(self._median(block[arm]) for block in self.blocks) / 1e6
+
+    def _median(self, first: int) -> float:
+        # Step i runs from the end of step i - 1, where its arm was chosen, to its own end.
+        steps = range(first + SKIPPED_STEPS, first + BLOCK_STEPS)
+        return statistics.median(self.ended_ns[step] - self.ended_ns[step - 1] for step in steps)
+
+
+class Clock(Callback):  # type: ignore[misc] # MindSpore has no types
+    """First in the list: when each step ended, and whose turn the next one is."""
+
+    def __init__(self, schedule: Schedule) -> None:
+        super().__init__()
+        self.schedule = schedule
+
+    def on_train_step_end(self, _run_context: RunContext) -> None:
+        schedule = self.schedule
+        schedule.ended_ns.append(time.monotonic_ns())
+        following = len(schedule.ended_ns)
+        schedule.arm = schedule.arms[following] if following < len(schedule.arms) else "off"
+
+
+class Switch(Callback):  # type: ignore[misc] # MindSpore has no types
+    """An arm's callback, on while it is its turn; the switch itself costs all arms the same."""
+
+    def __init__(self, schedule: Schedule, arm: str, inner: Callback) -> None:
+        super().__init__()
+        self.schedule, self.arm, self.inner = schedule, arm, inner
+
+    def on_train_begin(self, run_context: RunContext) -> None:
+        self.inner.on_train_begin(run_context)
+
+    def on_train_step_begin(self, run_context: RunContext) -> None:
+        if self.schedule.arm == self.arm:
+            self.inner.on_train_step_begin(run_context)
+
+    def on_train_step_end(self, run_context: RunContext) -> None:
+        if self.schedule.arm == self.arm:
+            self.inner.on_train_step_end(run_context)
+
+
+class Cost(Callback):  # type: ignore[misc] # MindSpore has no types
+    """After the compared steps, in the training that goes on: the agent's calls timed in place, microseconds."""
+
+    def __init__(self, schedule: Schedule, seen: steps.Steps, head: Callback, tail: Callback) -> None:
+        super().__init__()
+        self.schedule, self.seen, self.head, self.tail = schedule, seen, head, tail
+        self.begin_ns = 0
+        self.microseconds: dict[str, list[float]] = {"sampled": [], "unsampled": []}
+
+    def on_train_step_begin(self, run_context: RunContext) -> None:
+        if len(self.schedule.ended_ns) >= len(self.schedule.arms):
+            before = time.perf_counter_ns()
+            self.tail.on_train_step_begin(run_context)
+            self.begin_ns = time.perf_counter_ns() - before
+
+    def on_train_step_end(self, run_context: RunContext) -> None:
+        if len(self.schedule.ended_ns) > len(self.schedule.arms):
+            is_sampled = run_context.original_args()["cur_step_num"] % 2
+            self.seen.next_sample = 0 if is_sampled else sys.maxsize
+            before = time.perf_counter_ns()
+            self.head.on_train_step_end(run_context)
+            self.tail.on_train_step_end(run_context)
+            spent_ns = self.begin_ns + time.perf_counter_ns() - before
+            self.microseconds["sampled" if is_sampled else "unsampled"].append(spent_ns / 1000)
+
+
+def train(rounds: int, costed_steps: int) -> tuple[Schedule, Cost]:
+    """The measured training, in this process."""
+    ms.set_seed(1)
+    ms.set_device("CPU")
+    ms.set_context(mode=ms.GRAPH_MODE)
+    schedule = Schedule(rounds)
+    seen = steps.Steps(rank.RANK)
+    head_class, tail_class = model.head_and_tail(Callback, seen)
+    head, tail = head_class(), tail_class()
+    cost = Cost(schedule, seen, head, tail)
+    arms = [("agent", head), ("LossMonitor", LossMonitor(1)), ("agent", tail)]
+    callbacks = [Clock(schedule), *(Switch(schedule, arm, inner) for arm, inner in arms), cost]
+
+    length = len(schedule.arms) + costed_steps
+    features = np.random.default_rng(1).standard_normal((BATCH * 64, FEATURES), dtype=np.float32)
+    data = NumpySlicesDataset((features, np.sin(features[:, :1])), ["x", "y"], shuffle=False).batch(BATCH)
+    layers = [nn.Dense(FEATURES, HIDDEN), nn.ReLU(), nn.Dense(HIDDEN, HIDDEN), nn.ReLU(), nn.Dense(HIDDEN, 1)]
+    network = nn.SequentialCell(*layers)
+    optimizer = nn.Momentum(network.trainable_params(), learning_rate=1e-4, momentum=0.9)
+    training = Model(network, loss_fn=nn.MSELoss(), optimizer=optimizer)
+    training.train(1, data.repeat(-(-length // 64)).take(length), callbacks=callbacks, dataset_sink_mode=False)
+    return schedule, cost
+
+
+def interval(values: list[float]) -> tuple[float, float]:
+    """95 % interval of the median, by bootstrap."""
+    drawn = np.random.default_rng(7).integers(0, len(values), (BOOTSTRAPS, len(values)))
+    medians = np.median(np.asarray(values)[drawn], axis=1)
+    low, high = np.percentile(medians, [2.5, 97.5])
+    return float(low), float(high)
+
+
+def pod_folder(folder: Path) -> Path:
+    """The agent as a pod's ConfigMap lays it out, without bytecode."""
+    for package in ("rankbeat_agent", "rankbeat_contract"):
+        shutil.copytree(AGENT / package, folder / package, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(AGENT / "rankbeat_agent/autoload/sitecustomize.py", folder)
+    return folder
+
+
+def start_milliseconds(agent: Path, rings: Path) -> dict[str, float]:
+    """Medians: an interpreter without us, with us switched off, with us; and what MindSpore's import adds."""
+    base = {"PATH": os.environ["PATH"], "PYTHONDONTWRITEBYTECODE": "1"}
+    disabled = {**base, "PYTHONPATH": str(agent)}
+    enabled = {**disabled, "RANKBEAT_RING_DIR": str(rings)}
+    spent: dict[str, list[float]] = {"plain": [], "disabled": [], "enabled": []}
+    variants = [("plain", base), ("disabled", disabled), ("enabled", enabled)]
+    for _ in range(STARTS):
+        random.shuffle(variants)
+        for name, environment in variants:
+            before = time.perf_counter()
+            subprocess.run([sys.executable, "-c", "pass"], env=environment, check=True)
+            spent[name].append((time.perf_counter() - before) * 1000)
+    # The difference of two imports of MindSpore (1.3 s each) drowns in noise, so the part that we add is timed itself.
+    program = (
+        "import sys, time, mindspore.train.model as model, mindspore.communication.management as management\n"
+        f"sys.path.insert(0, {str(agent)!r})\n"
+        "before = time.perf_counter()\n"
+        "from rankbeat_agent.hooks import communication, model as hooks, rank\n"
+        "communication.patch(management); hooks.patch(model); rank.RANK.claim()\n"
+        "print((time.perf_counter() - before) * 1000)\n"
+    )
+    environment = {**base, "RANKBEAT_RING_DIR": str(rings)}
+    hooked = [
+        float(subprocess.run([sys.executable, "-c", program], env=environment, check=True, capture_output=True).stdout)
+        for _ in range(7)
+    ]
+    return {**{name: statistics.median(values) for name, values in spent.items()}, "hooked": statistics.median(hooked)}
+
+
+def measured(rounds: int, costed_steps: int) -> dict[str, Any]:
+    """Everything that the JSON file holds."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as scratch:
+        folder = Path(scratch)
+        (folder / "rings").mkdir()
+        start = start_milliseconds(pod_folder(folder / "agent"), folder / "rings")
+        os.environ["RANKBEAT_RING_DIR"] = str(folder / "rings")
+        shown = os.dup(1)
+        with (folder / "output").open("w") as output:
+            os.dup2(output.fileno(), 1)
+            try:
+                schedule, cost = train(rounds, costed_steps)
+            finally:
+                sys.stdout.flush()
+                os.dup2(shown, 1)
+    ratios = {arm: schedule.ratios(arm) for arm in ARMS[1:]}
+    intervals = {arm: interval(values) for arm, values in ratios.items()}
+    medians = {arm: statistics.median(values) for arm, values in ratios.items()}
+    low, high = intervals["off_again"]
+    half_width = (high - low) / 2
+    idle = start["enabled"] - start["plain"]
+    return {
+        "verdict": "conclusive" if low <= 1 <= high and half_width <= AA_LIMIT else "inconclusive",
+        "figures": {
+            "unsampled_us": statistics.median(cost.microseconds["unsampled"]),
+            "sampled_us": statistics.median(cost.microseconds["sampled"]),
+            "ratio": medians["agent"],
+            "ratio_high": intervals["agent"][1],
+            "aa_ratio": medians["off_again"],
+            "aa_half_width": half_width,
+            "start_ms": idle + start["hooked"],
+            "start_idle_ms": idle,
+            "start_disabled_ms": start["disabled"] - start["plain"],
+            "ratio_LossMonitor": medians["LossMonitor"],
+            "step_ms": schedule.median_ms("off"),
+            "rounds": rounds,
+        },
+        "intervals_95": {arm: list(bounds) for arm, bounds in intervals.items()},
+        "start_medians_ms": start,
+        "left_out": {"ratio_MFLossMonitor": "mindformers is not in this environment"},
+        "machine": {
+            "cpu": platform.machine(),
+            "cores": os.cpu_count(),
+            "load_average": os.getloadavg()[0],
+            "python": platform.python_version(),
+        },
+        "conditions": f"MLP {FEATURES}-{HIDDEN}-{HIDDEN}-1, batch {BATCH}, graph mode, CPU, interval: auto",
+        "date": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
+    }
+
+
+def table(result: dict[str, Any]) -> str:
+    """The figures for people."""
+    units = {"us": "us", "ms": "ms"}
+    rows = []
+    for name, value in result["figures"].items():
+        rows.append(f"  {name:<20} {value:>10.4f} {units.get(name.rsplit('_', 1)[-1], '')}")
+    for arm, (low, high) in result["intervals_95"].items():
+        rows.append(f"  {arm + ' / off':<20} [{low:.4f}, {high:.4f}]")
+    return "\n".join([f"{result['verdict']}: {result['conditions']}", *rows, f"  left out: {result['left_out']}"])
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=1500, help="about 0.11 s each")
+    parser.add_argument("--costed-steps", type=int, default=1000)
+    parser.add_argument("--out", type=Path, default=REPO / "build/bench/step-overhead.json")
+    arguments = parser.parse_args()
+    result = measured(arguments.rounds, arguments.costed_steps)
+    arguments.out.parent.mkdir(parents=True, exist_ok=True)
+    arguments.out.write_text(json.dumps(result, indent=2) + "\n")
+    print(table(result))
+    return 0 if result["verdict"] == "conclusive" else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

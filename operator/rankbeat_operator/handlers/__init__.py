@@ -1,0 +1,1 @@
+"""The shell: events become keys in a queue, a key becomes observe -> plan -> apply -> status."""

@@ -1,0 +1,1 @@
+"""Where the operator touches the world: API server, aggregator, files, keys."""

@@ -1,0 +1,1 @@
+"""What the operator knows, as values. Parsed once, at the edge."""

@@ -1,0 +1,232 @@
+"""What to install beside the operator: fleet.yaml, rendered from the chart's values.
+
+    images: {node: IMAGE, aggregator: IMAGE}          # required; operator may stand here too and is not used
+    imagePullPolicy: IfNotPresent                     # or Always, Never
+    imagePullSecrets: [NAME]                          # names of Secrets in the release namespace
+    labels: {KEY: VALUE}                              # on every object and pod
+    node:                                             # DaemonSet rankbeat-node
+      pushInterval: 5s
+      pollInterval: 500ms
+      kubeletRoot: /var/lib/kubelet
+      nodeSelector, tolerations, priorityClassName, resources, seLinuxOptions
+    clock: {servers: [HOST], offsetLimit: 50ms, resources}
+    devices:                                          # DaemonSet rankbeat-devices
+      enabled: false
+      nodeSelector, tolerations, priorityClassName, resources
+      npu: {driverRoot: /usr/local/Ascend/driver}
+    aggregator: {nodeSelector, tolerations, priorityClassName, resources}
+
+What is not required may be left out. resources, tolerations and the like are as in a pod.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rankbeat_contract import monitor as contract
+from rankbeat_operator.errors import InvalidFleetError
+from rankbeat_operator.model.manifests import Manifest
+
+_PULL_POLICIES = ("Always", "IfNotPresent", "Never")
+_PLACEMENT = ("nodeSelector", "tolerations", "priorityClassName", "resources")
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where pods may run and what they get, as in a pod's spec."""
+
+    node_selector: Mapping[str, str] = field(default_factory=dict)
+    tolerations: tuple[Manifest, ...] = ()
+    priority_class_name: str = ""
+    resources: Manifest = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """DaemonSet rankbeat-node."""
+
+    push_interval_seconds: float = 5.0
+    poll_interval_seconds: float = 0.5
+    kubelet_root: str = "/var/lib/kubelet"
+    placement: Placement = Placement()
+    se_linux_options: Manifest = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """Container clock of rankbeat-node."""
+
+    servers: tuple[str, ...] = ()
+    offset_limit_seconds: float = 0.05
+    resources: Manifest = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Devices:
+    """DaemonSet rankbeat-devices."""
+
+    is_enabled: bool = False
+    placement: Placement = Placement()
+    npu_driver_root: str = "/usr/local/Ascend/driver"
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """All of fleet.yaml."""
+
+    node_image: str
+    aggregator_image: str
+    image_pull_policy: str = "IfNotPresent"
+    image_pull_secrets: tuple[str, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
+    node: Node = Node()
+    clock: Clock = Clock()
+    devices: Devices = Devices()
+    aggregator: Placement = Placement()
+
+
+def fleet(document: object) -> Fleet:
+    """The fleet in a parsed fleet.yaml.
+
+    Raises: InvalidFleetError with the field and what to write there.
+    """
+    known = ("images", "imagePullPolicy", "imagePullSecrets", "labels", "node", "clock", "devices", "aggregator")
+    top = _section({"": document}, "", "", known)
+    images = _section(top, "images", "", ("node", "aggregator", "operator"))
+    policy = _text(top, "imagePullPolicy", "", "IfNotPresent")
+    if policy not in _PULL_POLICIES:
+        raise InvalidFleetError("imagePullPolicy", f"is {policy!r}, write one of {', '.join(_PULL_POLICIES)}")
+    return Fleet(
+        node_image=_image(images, "node"),
+        aggregator_image=_image(images, "aggregator"),
+        image_pull_policy=policy,
+        image_pull_secrets=_texts(top, "imagePullSecrets", ""),
+        labels=_text_mapping(top, "labels", ""),
+        node=_node(top),
+        clock=_clock(top),
+        devices=_devices(top),
+        aggregator=_placement(_section(top, "aggregator", "", _PLACEMENT), "aggregator"),
+    )
+
+
+def _node(top: Manifest) -> Node:
+    own = ("pushInterval", "pollInterval", "kubeletRoot", "seLinuxOptions")
+    section = _section(top, "node", "", (*own, *_PLACEMENT))
+    return Node(
+        push_interval_seconds=_duration(section, "pushInterval", "node", "5s", (0.5, 300)),
+        poll_interval_seconds=_duration(section, "pollInterval", "node", "500ms", (0.05, 5)),
+        kubelet_root=_path(section, "kubeletRoot", "node", "/var/lib/kubelet"),
+        placement=_placement(section, "node"),
+        se_linux_options=_text_mapping(section, "seLinuxOptions", "node"),
+    )
+
+
+def _clock(top: Manifest) -> Clock:
+    section = _section(top, "clock", "", ("servers", "offsetLimit", "resources"))
+    return Clock(
+        servers=_texts(section, "servers", "clock"),
+        offset_limit_seconds=_duration(section, "offsetLimit", "clock", "50ms", (0.001, 60)),
+        resources=_mapping(section, "resources", "clock"),
+    )
+
+
+def _devices(top: Manifest) -> Devices:
+    section = _section(top, "devices", "", ("enabled", "npu", *_PLACEMENT))
+    npu = _section(section, "npu", "devices", ("driverRoot",))
+    is_enabled = section.get("enabled", False)
+    if not isinstance(is_enabled, bool):
+        raise InvalidFleetError("devices.enabled", f"is {is_enabled!r}, write true or false")
+    return Devices(
+        is_enabled=is_enabled,
+        placement=_placement(section, "devices"),
+        npu_driver_root=_path(npu, "driverRoot", "devices.npu", "/usr/local/Ascend/driver"),
+    )
+
+
+def _placement(section: Manifest, path: str) -> Placement:
+    return Placement(
+        node_selector=_text_mapping(section, "nodeSelector", path),
+        tolerations=_mappings(section, "tolerations", path),
+        priority_class_name=_text(section, "priorityClassName", path, ""),
+        resources=_mapping(section, "resources", path),
+    )
+
+
+def _field(path: str, key: str) -> str:
+    return ".".join(part for part in (path, key) if part) or "the top"
+
+
+def _mapping(parent: Manifest, key: str, path: str) -> Manifest:
+    value = parent.get(key)
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise InvalidFleetError(_field(path, key), f"is {value!r}, write a mapping")
+    return value
+
+
+def _section(parent: Manifest, key: str, path: str, known: Sequence[str]) -> Manifest:
+    """A mapping without keys that nobody would read."""
+    section = _mapping(parent, key, path)
+    unknown = sorted(set(section) - set(known), key=str)
+    if unknown:
+        where = _field(path, key)
+        raise InvalidFleetError(where, f"has {', '.join(map(repr, unknown))}, write only {', '.join(known)}")
+    return section
+
+
+def _text(parent: Manifest, key: str, path: str, default: str) -> str:
+    value = parent.get(key)
+    if value is None:
+        return default
+    if not isinstance(value, str):
+        raise InvalidFleetError(_field(path, key), f"is {value!r}, write text, in quotes if need be")
+    return value
+
+
+def _image(images: Manifest, key: str) -> str:
+    image = _text(images, key, "images", "")
+    if not image:
+        raise InvalidFleetError(f"images.{key}", "is missing, write the image's name and tag")
+    return image
+
+
+def _path(parent: Manifest, key: str, path: str, default: str) -> str:
+    value = _text(parent, key, path, default)
+    if not value.startswith("/") or ".." in value.split("/"):
+        raise InvalidFleetError(_field(path, key), f"is {value!r}, write an absolute path without ..")
+    return value.rstrip("/")
+
+
+def _duration(parent: Manifest, key: str, path: str, default: str, bounds: tuple[float, float]) -> float:
+    """Seconds. bounds: least and most, as the program takes them."""
+    try:
+        seconds = contract.duration_seconds(_text(parent, key, path, default))
+    except ValueError as error:
+        raise InvalidFleetError(_field(path, key), str(error)) from error
+    if not bounds[0] <= seconds <= bounds[1]:
+        raise InvalidFleetError(_field(path, key), f"is {seconds:g}s, write from {bounds[0]:g}s to {bounds[1]:g}s")
+    return seconds
+
+
+def _sequence(parent: Manifest, key: str, path: str) -> Sequence[Any]:
+    value = parent.get(key)
+    if value is None:
+        return ()
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        raise InvalidFleetError(_field(path, key), f"is {value!r}, write a list")
+    return value
+
+
+def _texts(parent: Manifest, key: str, path: str) -> tuple[str, ...]:
+    values = _sequence(parent, key, path)
+    return tuple(_text({key: value}, key, path, "") for value in values)
+
+
+def _mappings(parent: Manifest, key: str, path: str) -> tuple[Manifest, ...]:
+    return tuple(_mapping({key: value}, key, path) for value in _sequence(parent, key, path))
+
+
+def _text_mapping(parent: Manifest, key: str, path: str) -> Mapping[str, str]:
+    mapping = _mapping(parent, key, path)
+    return {str(name): _text(mapping, name, _field(path, key), "") for name in mapping}

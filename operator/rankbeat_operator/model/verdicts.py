@@ -1,0 +1,87 @@
+"""What the aggregator says: GET /v1/verdicts."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from rankbeat_operator.model.manifests import Manifest
+
+
+@dataclass(frozen=True, slots=True)
+class Suspect:
+    """A rank that holds up the others."""
+
+    rank: int
+    node: str
+    pod: str
+
+
+@dataclass(frozen=True, slots=True)
+class Incident:
+    """Something wrong with a job. level: 1 warning, 2 critical. started: epoch."""
+
+    kind: str
+    level: int
+    started: float
+    evidence: str
+    message: str
+    suspects: tuple[Suspect, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class JobVerdict:
+    """How one job stands; None is unknown."""
+
+    job_uid: str
+    ranks_expected: int | None = None
+    ranks_reporting: int | None = None
+    step: int | None = None
+    total_steps: int | None = None
+    loss: float | None = None
+    phase: str = ""
+    pods_without_ring: tuple[str, ...] = ()
+    incidents: tuple[Incident, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Verdicts:
+    """All jobs, by (namespace, monitor, job_uid)."""
+
+    jobs: Mapping[tuple[str, str, str], JobVerdict]
+
+
+def verdicts(answer: Manifest) -> Verdicts:
+    """The aggregator's answer.
+
+    Raises: KeyError, TypeError, ValueError on what is none.
+    """
+    return Verdicts({(job["namespace"], job["monitor"], job["job_uid"]): _job(job) for job in answer["jobs"]})
+
+
+def _job(job: Manifest) -> JobVerdict:
+    return JobVerdict(
+        job_uid=job["job_uid"],
+        ranks_expected=_count(job.get("ranks_expected")),
+        ranks_reporting=_count(job.get("ranks_reporting")),
+        step=_count(job.get("step")),
+        total_steps=_count(job.get("total_steps")) or None,
+        loss=None if job.get("loss") is None else float(job["loss"]),
+        phase=job.get("phase") or "",
+        pods_without_ring=tuple(job.get("pods_without_ring") or ()),
+        incidents=tuple(_incident(incident) for incident in job.get("incidents") or ()),
+    )
+
+
+def _count(value: int | None) -> int | None:
+    """Unknown is null; -1 is how a ring says so."""
+    return None if value is None or value < 0 else int(value)
+
+
+def _incident(incident: Manifest) -> Incident:
+    return Incident(
+        kind=incident["kind"],
+        level=int(incident["level"]),
+        started=float(incident["started_wall"]),
+        evidence=incident.get("evidence") or "",
+        message=incident.get("message") or "",
+        suspects=tuple(Suspect(int(s["rank"]), s["node"], s["pod"]) for s in incident.get("suspects") or ()),
+    )

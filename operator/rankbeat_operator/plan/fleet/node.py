@@ -1,0 +1,87 @@
+"""DaemonSet rankbeat-node: the collector reads rings, the clock says how far to trust the node's time."""
+
+from rankbeat_contract import names
+from rankbeat_operator.model.fleet import Fleet
+from rankbeat_operator.model.manifests import Manifest
+from rankbeat_operator.plan.fleet import pods
+from rankbeat_operator.plan.fleet.pods import Release
+
+KUBELET_ROOT = "/var/lib/kubelet"
+"""Where the collector sees the kubelet's folder, wherever the node has it."""
+
+
+def daemon_set(fleet: Fleet, release: Release) -> Manifest:
+    """The DaemonSet. The collector can read the volumes of all pods of its node, and nothing else of the node."""
+    rest: Manifest = {
+        "containers": [_collector(fleet, release), _clock(fleet)],
+        "volumes": [
+            {"name": "pods", "hostPath": {"path": f"{fleet.node.kubelet_root}/pods", "type": "Directory"}},
+            pods.api_access(),
+            pods.identity(),
+            pods.scratch(),
+        ],
+    }
+    template = pods.template(names.NODE, fleet, fleet.node.placement, rest)
+    return pods.daemon_set(names.NODE, fleet, release, template)
+
+
+def _collector(fleet: Fleet, release: Release) -> Manifest:
+    return {
+        "name": "collector",
+        "image": fleet.node_image,
+        "imagePullPolicy": fleet.image_pull_policy,
+        "command": ["python3", "-m", "rankbeat_collector"],
+        "args": [
+            "--node=$(NODE_NAME)",
+            f"--kubelet-root={KUBELET_ROOT}",
+            f"--aggregator-url=https://{names.AGGREGATOR}.{release.namespace}.svc:{names.PORT_AGGREGATOR}",
+            f"--ca-file={pods.IDENTITY_PATH}/ca.crt",
+            f"--token-file={pods.IDENTITY_PATH}/token",
+            f"--push-interval={fleet.node.push_interval_seconds:g}",
+            f"--poll-interval={fleet.node.poll_interval_seconds:g}",
+        ],
+        "env": [pods.field_env("NODE_NAME", "spec.nodeName")],
+        "ports": [{"name": "metrics", "containerPort": names.PORT_COLLECTOR}],
+        "resources": fleet.node.placement.resources,
+        "livenessProbe": pods.probe("/healthz", names.PORT_COLLECTOR),
+        "securityContext": _reading_all(fleet),
+        "volumeMounts": [
+            {**pods.mount("pods", f"{KUBELET_ROOT}/pods"), "mountPropagation": "HostToContainer"},
+            pods.mount("api-access", pods.API_ACCESS_PATH),
+            pods.mount("identity", pods.IDENTITY_PATH),
+            pods.SCRATCH_MOUNT,
+        ],
+    }
+
+
+def _reading_all(fleet: Fleet) -> Manifest:
+    """Uid 0 with DAC_READ_SEARCH alone reads the kubelet's folders, which are root's; it cannot write there."""
+    return {
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"], "add": ["DAC_READ_SEARCH"]},
+        "readOnlyRootFilesystem": True,
+        "runAsNonRoot": False,
+        "runAsUser": 0,
+        "seccompProfile": {"type": "RuntimeDefault"},
+        **({"seLinuxOptions": fleet.node.se_linux_options} if fleet.node.se_linux_options else {}),
+    }
+
+
+def _clock(fleet: Fleet) -> Manifest:
+    return {
+        "name": "clock",
+        "image": fleet.node_image,
+        "imagePullPolicy": fleet.image_pull_policy,
+        "command": ["python3", "-m", "rankbeat_exporter", "clock"],
+        "args": [
+            "--node=$(NODE_NAME)",
+            *(f"--server={server}" for server in fleet.clock.servers),
+            f"--offset-limit={fleet.clock.offset_limit_seconds:g}s",
+        ],
+        "env": [pods.field_env("NODE_NAME", "spec.nodeName")],
+        "ports": [{"name": "metrics-clock", "containerPort": names.PORT_CLOCK}],
+        "resources": fleet.clock.resources,
+        "livenessProbe": pods.probe("/healthz", names.PORT_CLOCK),
+        "securityContext": pods.RESTRICTED,
+        "volumeMounts": [pods.SCRATCH_MOUNT],
+    }

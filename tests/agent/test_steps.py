@@ -1,0 +1,64 @@
+"""What the agent makes of MindSpore's numbers, without a training."""
+
+import pytest
+
+import training_support as support
+from rankbeat_agent.hooks import rank, steps
+from rankbeat_agent.wire import writer
+
+NANOSECONDS = 1e9
+
+
+@pytest.fixture
+def seen(tmp_path):
+    process = rank.Rank()
+    process.writer = writer.claim(str(tmp_path), 32768, 0, 0, 0)
+    yield steps.Steps(process)
+    process.writer.let_go()
+
+
+def flushed(seen, tmp_path, *pending):
+    seen.pending.extend(pending)
+    seen.flush(seen.process.writer)
+    (ring,) = support.read_rings(tmp_path)
+    return [
+        (record.step, *(round(value * NANOSECONDS) for value in (record.value, record.value2, record.value3)))
+        for record in ring.steps()
+    ]
+
+
+def test_a_steps_interval_runs_from_end_to_end_and_its_gap_to_its_begin(seen, tmp_path):
+    assert flushed(seen, tmp_path, (7, 1, 1_000, 2_000, 9_000)) == [(7, 8_000, 1_000, 7_000)]
+
+
+def test_a_sink_of_several_steps_is_noted_as_its_average_step(seen, tmp_path):
+    assert flushed(seen, tmp_path, (8, 4, 1_000, 2_000, 9_000)) == [(8, 2_000, 250, 1_750)]
+
+
+def test_after_a_rollback_the_next_step_counts_as_one(seen, tmp_path):
+    assert flushed(seen, tmp_path, (3, -4, 1_000, 2_000, 9_000)) == [(3, 8_000, 1_000, 7_000)]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "expected"),
+    [
+        pytest.param(
+            {"dataset_sink_mode": True, "batch_num": 20, "epoch_num": 3}, 60, id="sink mode: sinks of batch_num"
+        ),
+    ],
+)
+def test_the_length_of_a_training_is_known_at_its_begin(parameters, expected):
+    assert steps.total_steps_of(parameters) == expected
+
+
+@pytest.mark.parametrize(
+    ("outputs", "expected"),
+    [
+        pytest.param(0.5, 0.5, id="a number"),
+        pytest.param((0.25, "overflow"), 0.25, id="first of several outputs"),
+        pytest.param((), None, id="no outputs"),
+        pytest.param(None, None, id="a network without a result"),
+    ],
+)
+def test_the_loss_is_the_first_output_or_absent(outputs, expected):
+    assert steps.loss_of(outputs) == expected

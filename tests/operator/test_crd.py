@@ -1,0 +1,233 @@
+"""The schema of TrainingMonitor, asked of a real API server: what it refuses, and in which words."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+from kubernetes.client import ApiException
+
+from operator_builders import a_monitor_manifest
+
+if TYPE_CHECKING:
+    from kube import Kube
+
+pytestmark = pytest.mark.controlplane
+
+REPO = Path(__file__).resolve().parents[2]
+CRD = REPO / "crds" / "trainingmonitors.rankbeat.io.yaml"
+_names = (f"crd-{number}" for number in itertools.count())
+
+
+@pytest.fixture(scope="module")
+def monitors(kube: Kube) -> Any:
+    kube.apply(yaml.safe_load(CRD.read_text()))
+    definitions = kube.resource("apiextensions.k8s.io/v1", "CustomResourceDefinition")
+    name = "metadata.name=trainingmonitors.rankbeat.io"
+    for event in definitions.watch(field_selector=name, timeout=30):
+        conditions = (event["raw_object"].get("status") or {}).get("conditions") or ()
+        if any(c["type"] == "Established" and c["status"] == "True" for c in conditions):
+            return kube.resource("rankbeat.io/v1alpha1", "TrainingMonitor")
+    raise TimeoutError("the CRD was not established within 30 s")
+
+
+def created(monitors: Any, **spec: Any) -> Any:
+    return monitors.create(body=a_monitor_manifest(next(_names), "default", **spec), namespace="default").to_dict()
+
+
+def refusal(monitors: Any, **spec: Any) -> str:
+    with pytest.raises(ApiException) as refused:
+        created(monitors, **spec)
+    assert refused.value.status == 422
+    return str(refused.value.body)
+
+
+def test_the_shortest_monitor_is_taken_and_needs_no_defaults(monitors):
+    spec = created(monitors)["spec"]
+
+    assert spec["paused"] is False
+    assert set(spec) == {"paused", "workloadRef"}
+
+
+def test_a_monitor_with_every_field_is_taken(monitors):
+    limits = ("hang", "rankMissing", "initComm", "build", "load", "callbacks", "checkpoint", "eval", "between")
+    spec = created(
+        monitors,
+        podSelector={
+            "matchLabels": {"app": "llm"},
+            "matchExpressions": [
+                {"key": "role", "operator": "In", "values": ["worker"]},
+                {"key": "debug", "operator": "DoesNotExist"},
+            ],
+        },
+        experiment="llm-7b-lr1e4",
+        paused=True,
+        sampling={"interval": 50, "denseFirstSteps": 10},
+        injection={"shell": "/bin/bash", "container": "train"},
+        alerts={"limits": dict.fromkeys((*limits, "recovering"), "1h30m")},
+    )["spec"]
+
+    assert spec["sampling"] == {"interval": 50, "denseFirstSteps": 10}
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        pytest.param(
+            {
+                "workloadRef": {"apiVersion": "batch/v1", "kind": "Job", "name": "a"},
+                "podSelector": {"matchLabels": {"a": "b"}},
+            },
+            "exactly one of the two",
+            id="both targets",
+        ),
+        pytest.param({"workloadRef": None}, "exactly one of the two", id="no target"),
+        pytest.param({"podSelector": {}}, "would select every pod", id="empty selector"),
+        pytest.param({"podSelector": {"matchLabels": {}}}, "would select every pod", id="empty labels"),
+        pytest.param(
+            {"podSelector": {"matchExpressions": [{"key": "a", "operator": "In"}]}},
+            "write values with",
+            id="In without values",
+        ),
+        pytest.param(
+            {"podSelector": {"matchExpressions": [{"key": "a", "operator": "Exists", "values": ["b"]}]}},
+            "none with Exists",
+            id="Exists with values",
+        ),
+        pytest.param(
+            {"workloadRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "a"}},
+            'supported values: \\"Job\\"',
+            id="another kind",
+        ),
+        pytest.param(
+            {"workloadRef": {"apiVersion": "batch/v1", "kind": "Job", "name": "LLM"}},
+            "write the name of a Job",
+            id="name",
+        ),
+        pytest.param({"experiment": "7b"}, "for example llm-7b-lr1e4", id="experiment begins with a digit"),
+        pytest.param({"experiment": "a/b"}, "for example llm-7b-lr1e4", id="experiment with a slash"),
+        pytest.param({"sampling": {"interval": 0}}, "write auto, or a number", id="interval 0"),
+        pytest.param({"sampling": {"interval": "often"}}, "write auto, or a number", id="interval word"),
+        pytest.param({"sampling": {"interval": "50"}}, "without quotes", id="interval in quotes"),
+        pytest.param({"sampling": {"denseFirstSteps": -1}}, "greater than or equal to 0", id="dense first steps"),
+        pytest.param({"injection": {"shell": "bash"}}, "absolute path of a shell", id="shell without a path"),
+        pytest.param({"injection": {"shell": "/bin/sh -x"}}, "absolute path of a shell", id="shell with arguments"),
+        pytest.param({"injection": {"container": "Train_1"}}, "name of a container", id="container"),
+        pytest.param({"alerts": {"limits": {"hang": "4s"}}}, "a duration from 5s to 720h", id="hang too short"),
+        pytest.param(
+            {"alerts": {"limits": {"hang": "5 seconds"}}}, "a duration from 5s to 720h", id="hang no duration"
+        ),
+        pytest.param({"alerts": {"limits": {"hang": "721h"}}}, "a duration from 5s to 720h", id="hang too long"),
+        pytest.param({"alerts": {"limits": {"eval": "900ms"}}}, "a duration from 1s to 720h", id="eval too short"),
+        pytest.param({"alerts": {"limits": {"rankMissing": ""}}}, "a duration from 1s to 720h", id="empty limit"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_with_what_to_write(monitors, spec, message):
+    assert message in refusal(monitors, **spec)
+
+
+def test_a_name_that_is_no_label_value_is_refused(monitors):
+    manifest = a_monitor_manifest("n" * 64, "default", podSelector={"matchLabels": {"app": "llm"}})
+
+    with pytest.raises(ApiException) as refused:
+        monitors.create(body=manifest, namespace="default")
+
+    assert "at most 63 characters" in refused.value.body
+
+
+def test_the_target_of_a_monitor_stays(monitors):
+    made = created(monitors)
+    changed = {**made, "spec": {"podSelector": {"matchLabels": {"app": "llm"}}}}
+
+    with pytest.raises(ApiException) as refused:
+        monitors.replace(body=changed, namespace="default")
+
+    assert "the target of a monitor cannot be changed" in refused.value.body
+
+
+def test_everything_but_the_target_may_change(monitors):
+    made = created(monitors)
+    changed = {**made, "spec": {**made["spec"], "paused": True, "alerts": {"limits": {"hang": "8s"}}}}
+
+    assert monitors.replace(body=changed, namespace="default").spec.paused is True
+
+
+def test_a_status_does_not_count_as_a_change_of_the_spec(monitors):
+    made = created(monitors)
+    status = {"status": {"step": 7, "loss": "2.31"}}
+
+    after = monitors.status.patch(
+        body={**status, "metadata": {"name": made["metadata"]["name"]}},
+        namespace="default",
+        content_type="application/merge-patch+json",
+    ).to_dict()
+
+    assert (after["status"], after["metadata"]["generation"]) == (status["status"], 1)
+
+
+def test_kubectl_get_shows_the_job_at_a_glance(kube, monitors):
+    made = created(monitors)
+    conditions = [a_condition("Ready", "False", "NotOptedIn"), a_condition("Injected", "True", "Injected")]
+    status = {
+        "job": {"name": "llm"},
+        "ranks": {"summary": "2/2"},
+        "step": 512,
+        "loss": "2.31",
+        "phase": "train",
+        "alerts": "hang",
+        "conditions": conditions,
+    }
+    monitors.status.patch(
+        body={"status": status, "metadata": {"name": made["metadata"]["name"]}},
+        namespace="default",
+        content_type="application/merge-patch+json",
+    )
+
+    answer = kube.dynamic.request(
+        "get",
+        f"/apis/rankbeat.io/v1alpha1/namespaces/default/trainingmonitors/{made['metadata']['name']}",
+        header_params={"Accept": "application/json;as=Table;g=meta.k8s.io;v=v1"},
+        serialize=False,
+    )
+
+    table = json.loads(answer.data)
+    shown = dict(zip((c["name"] for c in table["columnDefinitions"]), table["rows"][0]["cells"], strict=True))
+    assert shown.pop("Age")
+    assert shown == {
+        "Name": made["metadata"]["name"],
+        "Job": "llm",
+        "Ranks": "2/2",
+        "Step": 512,
+        "Loss": "2.31",
+        "Ready": "False",
+        "Alerts": "hang",
+        "Phase": "train",
+        "Injected": "True",
+        "Reason": "NotOptedIn",
+    }
+
+
+def a_condition(kind: str, status: str, reason: str) -> dict[str, str]:
+    time = "2026-11-30T06:00:00Z"
+    return {"type": kind, "status": status, "reason": reason, "message": "", "lastTransitionTime": time}
+
+
+def test_every_field_is_described():
+    schema = yaml.safe_load(CRD.read_text())["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+
+    assert list(undescribed(schema["properties"]["spec"], "spec")) == []
+    assert list(undescribed(schema["properties"]["status"], "status")) == []
+
+
+def undescribed(schema: dict[str, Any], path: str) -> Any:
+    if not schema.get("description"):
+        yield path
+    for name, field in schema.get("properties", {}).items():
+        yield from undescribed(field, f"{path}.{name}")
+    if schema.get("type") == "array" and schema["items"].get("type") == "object":
+        for name, field in schema["items"].get("properties", {}).items():
+            yield from undescribed(field, f"{path}[].{name}")
