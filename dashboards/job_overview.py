@@ -1,11 +1,11 @@
 """The dashboard `Job overview`: one screen that says whether a training job is well, and if not, who is suspected."""
 
-import queries
 from grafana_foundation_sdk.builders import dashboard, prometheus, stat, table, timeseries
 from grafana_foundation_sdk.models import common
 from grafana_foundation_sdk.models import dashboard as models
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
+import queries
 from rankbeat_contract import names
 
 DATASOURCE = models.DataSourceRef(type_val="prometheus", uid="${datasource}")

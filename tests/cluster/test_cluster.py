@@ -6,6 +6,7 @@ import sys
 import urllib.request
 
 import pytest
+
 from rankbeat_cluster import cluster as clusters
 from rankbeat_cluster import images, leftovers, programs, servers, start
 

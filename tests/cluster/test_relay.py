@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+
 from rankbeat_cluster import ports, relay, servers
 
 RESET = struct.pack("ii", 1, 0)  # SO_LINGER for no time: close() sends a reset

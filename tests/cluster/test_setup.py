@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+
 from rankbeat_cluster import programs
 
 

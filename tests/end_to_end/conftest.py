@@ -5,8 +5,9 @@ import subprocess
 import sys
 from collections.abc import Iterator
 
-import product as products
 import pytest
+
+import product as products
 from rankbeat_demo import cluster, install
 from rankbeat_demo.prometheus import Prometheus
 

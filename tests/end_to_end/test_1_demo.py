@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+
 from product import Product, wait
 from rankbeat_contract import names
 

@@ -4,6 +4,7 @@ import json
 import time
 
 import pytest
+
 from product import RELEASE_NAMESPACE, Product, a_job, a_monitor, elapsed, wait
 from rankbeat_contract import names
 
@@ -170,8 +171,8 @@ def admissions(product: Product) -> float:
     """Admission requests that the webhook's replicas have answered, read from the replicas themselves."""
     total = 0.0
     for pod in product.list("pods", RELEASE_NAMESPACE, "rankbeat.io/component=webhook"):
-        path = f"/api/v1/namespaces/{RELEASE_NAMESPACE}/pods/{pod['metadata']['name']}:{names.PORT_WEBHOOK_METRICS}/proxy/metrics"
-        text = product.kubectl("get", "--raw", path)
+        place = f"{pod['metadata']['name']}:{names.PORT_WEBHOOK_METRICS}"
+        text = product.kubectl("get", "--raw", f"/api/v1/namespaces/{RELEASE_NAMESPACE}/pods/{place}/proxy/metrics")
         total += sum(
             float(line.rsplit(" ", 1)[1])
             for line in text.splitlines()

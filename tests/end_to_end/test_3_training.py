@@ -3,8 +3,8 @@
 import re
 
 import pytest
-from product import Product, a_job, a_monitor, wait
 
+from product import Product, a_job, a_monitor, wait
 from rankbeat_contract import names
 
 pytestmark = [pytest.mark.demo, pytest.mark.timeout(900)]

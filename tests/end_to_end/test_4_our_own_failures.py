@@ -3,10 +3,10 @@
 import time
 
 import pytest
-from product import RELEASE_NAMESPACE, Product, wait
-from rankbeat_demo import install, pages
 
+from product import RELEASE_NAMESPACE, Product, wait
 from rankbeat_contract import names
+from rankbeat_demo import install, pages
 
 pytestmark = [pytest.mark.demo, pytest.mark.timeout(600)]
 

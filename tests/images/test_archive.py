@@ -3,6 +3,7 @@ import json
 import tarfile
 
 import pytest
+
 from rankbeat_images import archive, layers
 
 

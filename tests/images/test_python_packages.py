@@ -3,6 +3,7 @@ import subprocess
 import sys
 
 import pytest
+
 from rankbeat_images import errors, places, python_packages
 
 IMAGES = places.REPOSITORY / "dev/images"

@@ -1,6 +1,7 @@
 import re
 
 import pytest
+
 from rankbeat_images import archive, places, recipes
 
 IMAGES = places.REPOSITORY / "dev/images"
