@@ -124,7 +124,7 @@ class State(NamedTuple):
     """Longest stretch of this run in phase `train` between two finished steps (in sink mode: two sinks, undivided)."""
     agent_errors: int = 0
     total_steps: int = 0
-    """Steps that this train() call is going to make, 0 if unknown."""
+    """Global step at which this train() call is going to end, 0 if unknown."""
     cpu_seconds: float = float("nan")
     exception: str = ""
     """Class name of the exception that ended the process, never its text."""

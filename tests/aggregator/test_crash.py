@@ -40,13 +40,6 @@ def test_a_step_beyond_the_total_is_no_end_while_training_goes_on():
     assert judge.levels(0) == {"crash": 2}
 
 
-def test_an_exception_in_a_resumed_run_is_no_teardown_though_its_steps_exceed_the_total():
-    """total_steps may count this train() call's steps only, while steps are global."""
-    judge = Judge().hears(0, failed(0, total_steps=100), failed(1, total_steps=100))
-
-    assert judge.levels(0) == {"crash": 2}
-
-
 def test_a_rank_that_fails_pages_at_once_with_its_exception():
     judge = Judge().hears(0, a_rank(0), failed(1))
 

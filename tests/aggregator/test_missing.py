@@ -2,7 +2,7 @@
 
 import pytest
 
-from aggregator_builders import Judge, a_pod, a_rank, done
+from aggregator_builders import Judge, a_pod, a_rank, done, stalled
 from rankbeat_aggregator.model.verdict import Suspect
 from rankbeat_contract.monitor import Limits
 
@@ -131,3 +131,13 @@ def test_a_job_that_was_deleted_is_not_missing():
     for at in range(5, 200, 5):
         judge.node(at, "n0", [], pods=[]).node(at, "n1", [], pods=[])
         assert judge.levels(at) == {}
+
+
+def test_a_rank_whose_agent_gave_up_is_neither_stalled_nor_missing():
+    judge = Judge()
+    for at in range(0, 200, 5):
+        step, age = 512 + at, 100.0 + at
+        judge.hears(at, a_rank(0, step=step, entered_step=step, claimed_age_seconds=age))
+        judge.hears(at, stalled(1, at, agent_on=False, claimed_age_seconds=age))
+
+    assert judge.levels(200) == {}

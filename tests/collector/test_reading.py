@@ -222,3 +222,17 @@ def test_no_descriptor_of_a_pod_stays_open_after_a_poll(root: Path) -> None:
         with contextlib.suppress(FileNotFoundError):  # the listing's own
             targets.append(str(fd.readlink()))
     assert [target for target in targets if str(root) in target] == []
+
+
+def test_a_rank_that_hangs_is_where_its_marks_say(root: Path) -> None:
+    """The agent publishes a state a few times a second only; what it entered since stands in the marks alone."""
+    writer = written(root)
+    writer.step(7)
+    poller = support.a_poller(root, support.a_pod())
+    poller.poll()
+    entered = writer.latest._replace(entered_step=8, entered_mono_ns=writer.latest.updated_mono_ns + 1_000_000)
+    writer.put(ring.pack_marks(entered), ring.MARKS_OFFSET)
+
+    (rank,) = poller.poll().ranks
+
+    assert (rank.state.step, rank.state.entered_step) == (writer.latest.step, 8)

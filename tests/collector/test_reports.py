@@ -89,6 +89,7 @@ def test_a_report_says_everything_of_the_interface() -> None:
                 "total_steps": 4000,
                 "steps": [[511, 0.02, 0.001, 0.019], [512, 0.02, 0.001, 0.019]],
                 "scalars": [[500, "loss", 2.31]],
+                "agent_on": True,
                 "loss_valid": True,
                 "records_lost": 0,
                 "agent_errors": 0,

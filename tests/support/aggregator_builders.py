@@ -53,6 +53,7 @@ def a_rank(rank: int | None = 0, **given: Any) -> dict[str, Any]:
         "total_steps": 4000,
         "steps": [],
         "scalars": [],
+        "agent_on": True,
         "loss_valid": True,
         "records_lost": 0,
         "agent_errors": 0,

@@ -146,14 +146,15 @@ class Steps:
         self.sampling = sampling.Sampling(1, 0)
         writer.total_steps = 0
         try:
-            writer.total_steps = total_steps_of(parameters)
+            writer.total_steps = self.base + total_steps_of(parameters)
         finally:
+            own_steps = max(0, writer.total_steps - self.base)
             try:
                 text = sampling.configuration_text(os.environ.get(names.ENV_CONFIG, ""))
-                self.sampling = sampling.sampling(text, writer.total_steps)
+                self.sampling = sampling.sampling(text, own_steps)
             except (OSError, ValueError) as error:
                 self.process.count("configuration", error)
-                self.sampling = sampling.sampling("", writer.total_steps)
+                self.sampling = sampling.sampling("", own_steps)
             self.next_sample = self.sampling.next_step(self.base + self.number)
 
     def began(self, parameters: Parameters) -> None:

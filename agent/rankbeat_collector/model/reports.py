@@ -159,6 +159,7 @@ def _rank(rank: Rank, mono_ns: int) -> Json:
         "median_interval_seconds": ranks.median_interval_seconds(rank.steps, state.segment),
         "timing": "synced" if state.flags & ring.TIMING_SYNCED else "dispatch",
         "total_steps": state.total_steps or None,
+        "agent_on": not state.flags & ring.AGENT_OFF,
         "loss_valid": rank.has_valid_loss,
         "agent_errors": state.agent_errors,
         "exception": rank.exception,

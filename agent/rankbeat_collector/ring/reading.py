@@ -28,6 +28,11 @@ def is_locked(fd: int) -> bool:
     return bool(held[0] != fcntl.F_UNLCK)
 
 
+def _order(state: ring.State) -> Tuple[int, int]:
+    """What grows with time: a rank that hangs publishes no further state, only its marks have moved since."""
+    return (state.sequence, state.updated_mono_ns)
+
+
 class Ring:
     """A ring file as read so far."""
 
@@ -60,8 +65,8 @@ class Ring:
         if not any(head):
             return None
         self._claim(head[: ring.HEADER_BYTES], size)
-        state = ring.newest_state(head[ring.STATE_OFFSET : ring.STATE_OFFSET + 2 * ring.STATE_BYTES])
-        if state is not None and (self._state is None or state.sequence > self._state.sequence):
+        state = ring.newest_state(head[ring.STATE_OFFSET :])
+        if state is not None and (self._state is None or _order(state) > _order(self._state)):
             self._advance(fd, state, budget)
         elif self._late is not None:
             self._advance(fd, self._known_state(), budget)

@@ -93,6 +93,8 @@ class RankReport:
     total_steps: int | None = None
     losses: tuple[tuple[int, float], ...] = ()
     """(step, loss) of the sampled steps in this report that were not skipped."""
+    is_agent_on: bool = True
+    """False after the agent gave up: the rank trains on unseen, it is neither stalled nor missing."""
     is_loss_valid: bool = False
     records_lost: int = 0
     agent_errors: int = 0
@@ -217,6 +219,7 @@ def _rank(entry: Fields) -> RankReport:
         median_interval_seconds=entry.number("median_interval_seconds"),
         total_steps=entry.integer("total_steps") or None,
         losses=_losses(entry),
+        is_agent_on=entry.flag("agent_on", default=True),
         is_loss_valid=entry.flag("loss_valid", default=False),
         records_lost=entry.integer("records_lost") or 0,
         agent_errors=entry.integer("agent_errors") or 0,

@@ -40,17 +40,13 @@ class Member:
 
     @property
     def has_reached_end(self) -> bool:
-        """Whether training was over for it, whatever its process did afterwards.
-
-        After train() returned (`between`) any step from total_steps on will do. Elsewhere only that very step: a rank
-        that was resumed beyond a total counted from 0 is still training.
-        """
+        """Whether training was over for it, whatever its process did afterwards."""
         if self.phase == "done":
             return True
         total, step = self.snapshot.total_steps, self.finished[1]
         if total is None or self.phase in _STILL_TRAINING:
             return False
-        return step >= total if self.phase == "between" else step == total
+        return step >= total
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,7 +94,7 @@ class JobView:
 def view(fleet: Fleet, job: Job, now: float) -> JobView:
     """The job as it stands now."""
     newest = jobs.newest_attempt(job)
-    processes = newest.members if newest else ()
+    processes = tuple(one for one in newest.members if one.snapshot.is_agent_on) if newest else ()
     nodes = _nodes(fleet, job, now)
     members = _members(fleet, job, processes, now)
     ranked = tuple(member for member in members if member.rank is not None)
