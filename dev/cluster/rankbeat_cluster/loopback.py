@@ -9,7 +9,7 @@ import contextlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from rankbeat_cluster import api, controlplane, pki, servers
+from rankbeat_cluster import api, controlplane, pki, ports, servers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,6 +48,7 @@ class LoopbackControlPlane:
         """Start the apiserver again, after stop() or while it runs, and wait until it is ready (about 3 s)."""
         if "apiserver" in self.running:
             self.stop()
+        servers.wait("apiserver's port free", lambda: ports.is_free(self.plane.apiserver_port), READY_SECONDS, {})
         self._start("apiserver", controlplane.apiserver(self.plane))
         self._wait("apiserver ready", "/readyz")
 

@@ -42,10 +42,13 @@ def start_job(progress: Progress, prometheus: str, picture: Picture) -> None:
         cluster.kubectl("apply", "-f", str(cluster.ROOT / "examples/namespace.yaml"))
         wait_for("the agent's ConfigMap in namespace training", has_agent, 30)
     with progress.step("job", "kubectl apply -f examples/msrun-job/ until kubectl get tmon says Ready"):
-        cluster.kubectl("apply", "-f", str(cluster.ROOT / "examples/msrun-job"))
+        job = str(cluster.ROOT / "examples/msrun-job")
+        cluster.kubectl("delete", "-f", job, "--ignore-not-found", timeout_seconds=90)  # of an earlier demo
+        cluster.kubectl("apply", "-f", job)
         wait_for("monitor training/llm Ready with 2/2 ranks", is_ready, 180)
     monitors = cluster.kubectl("-n", JOB.namespace, "get", "tmon")
     print(monitors)
+    wait_for("losses in Prometheus", lambda: Prometheus(prometheus).vector(JOB.series(names.RANK_LOSS)), 30)
     show(Prometheus(prometheus), 15)
     picture.command("kubectl apply -f examples/msrun-job/")
     picture.command("kubectl -n training get tmon", monitors)
@@ -69,7 +72,6 @@ def show(prometheus: Prometheus, seconds: float) -> None:
     """The table of ranks: live on a terminal, once in a log."""
     screen = console.Console(width=None if is_terminal() else 140)
     if not is_terminal():
-        wait_for("ranks in Prometheus", lambda: prometheus.vector(JOB.series(names.RANK_LOSS)), 30)
         screen.print(table.ranks(prometheus, JOB))
         return
     deadline = time.monotonic() + seconds
