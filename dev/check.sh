@@ -12,7 +12,7 @@ $bin/vermin --no-tips --target=3.9- --violations --eval-annotations agent/rankbe
 
 say "types"
 $bin/mypy agent/rankbeat_contract agent/rankbeat_agent agent/rankbeat_collector operator/rankbeat_operator operator/rankbeat_webhook \
-    aggregator/rankbeat_aggregator node_exporter/rankbeat_exporter dev/setup.py dev/rankbeat_setup dev/cluster/rankbeat_cluster dev/images/rankbeat_images dev/demo/rankbeat_demo
+    aggregator/rankbeat_aggregator node_exporter/rankbeat_exporter dev/setup.py dev/rankbeat_setup dev/reference dev/cluster/rankbeat_cluster dev/images/rankbeat_images dev/demo/rankbeat_demo
 
 say "layers"
 $bin/lint-imports --no-cache | tail -20

@@ -9,8 +9,13 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from reference import alerts, metrics, trainingmonitor, values
+
 ROOT = Path(__file__).resolve().parent.parent
 CHART = ROOT / "charts/helm/rankbeat/files"
+CRD = ROOT / "crds/trainingmonitors.rankbeat.io.yaml"
+RULES = ROOT / "alerts/rules.yaml"
+DOCS = ROOT / "docs"
 
 
 def dashboards() -> Mapping[str, str]:
@@ -27,9 +32,13 @@ def dashboards() -> Mapping[str, str]:
 def generated() -> Mapping[Path, str]:
     """Every generated file with its content."""
     files = {
-        CHART / "crd.yaml": (ROOT / "crds/trainingmonitors.rankbeat.io.yaml").read_text(),
-        CHART / "rules.yaml": (ROOT / "alerts/rules.yaml").read_text(),
+        CHART / "crd.yaml": CRD.read_text(),
+        CHART / "rules.yaml": RULES.read_text(),
         CHART / "inhibit.yaml": (ROOT / "alerts/alertmanager.yaml").read_text(),
+        DOCS / "metrics.md": metrics.page(),
+        DOCS / "alerts.md": alerts.page(RULES),
+        DOCS / "trainingmonitor.md": trainingmonitor.page(CRD),
+        DOCS / "values.md": values.page(ROOT / "charts/helm/rankbeat/values.yaml"),
     }
     for name, text in dashboards().items():
         files[ROOT / "dashboards" / name] = text

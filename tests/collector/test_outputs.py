@@ -12,6 +12,7 @@ import ring_support as support
 from rankbeat_collector import outputs
 from rankbeat_collector.model import ranks
 from rankbeat_collector.model.ranks import PodRings, Poll, Step, Totals
+from rankbeat_contract import metrics
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -66,9 +67,11 @@ def test_before_the_first_poll_nothing_is_said_of_ranks_pods_or_the_kubelets_fol
 def test_a_folder_that_cannot_be_read_and_unknown_pods_are_visible() -> None:
     made = text(support.a_poll(is_readable=False, has_pods=False))
 
-    assert lines(made, outputs.ROOT_READABLE) == ['rankbeat_collector_kubelet_root_readable{node="n1"} 0.0']
-    assert lines(made, outputs.PODS_KNOWN) == ['rankbeat_collector_pods_known{node="n1"} 0.0']
-    assert lines(made, outputs.PODS) == []
+    assert lines(made, metrics.COLLECTOR_ROOT_READABLE.name) == [
+        'rankbeat_collector_kubelet_root_readable{node="n1"} 0.0'
+    ]
+    assert lines(made, metrics.COLLECTOR_PODS_KNOWN.name) == ['rankbeat_collector_pods_known{node="n1"} 0.0']
+    assert lines(made, metrics.COLLECTOR_PODS.name) == []
 
 
 def test_a_loss_that_is_nan_is_shown_and_said_to_be_no_number() -> None:

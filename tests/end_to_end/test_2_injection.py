@@ -182,11 +182,11 @@ def admissions(product: Product) -> float:
 
 
 def test_a_pod_that_did_not_opt_in_never_reaches_the_webhook(product: Product):
-    product.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "plain"}})
     before = admissions(product)
 
-    product.apply(a_job("plain", "plain", labels={}))
-    pod = running(product, "plain", "plain")
+    product.apply(a_job("plain", "default", labels={}))
+    pod = running(product, "default", "plain")
+    product.kubectl("delete", "job", "plain", "--wait=false")
 
     assert result_of(pod) == "untouched"
     assert admissions(product) == before

@@ -53,8 +53,12 @@ def own_lines(text: str) -> list[str]:
     return sorted(line for line in text.splitlines() if re.match(r"(rank|step|epoch)\b", line.strip()))
 
 
-def test_training_with_us_ends_with_the_same_weights_and_the_same_log(product: Product):
-    namespace = product.namespace("same")
+@pytest.fixture(scope="module")
+def namespace(product: Product) -> str:
+    return product.namespace("same")
+
+
+def test_training_with_us_ends_with_the_same_weights_and_the_same_log(product: Product, namespace: str):
     product.apply(training_job("plain", namespace, labels={"rankbeat.io/inject": "disabled"}))
     plain = log_of(product, namespace, "plain")
 
@@ -70,10 +74,10 @@ def test_training_with_us_ends_with_the_same_weights_and_the_same_log(product: P
     assert own_lines(watched) == own_lines(plain)
 
 
-def test_the_last_step_and_loss_of_a_finished_job_are_right(product: Product):
+def test_the_last_step_and_loss_of_a_finished_job_are_right(product: Product, namespace: str):
     """After test_training...: Prometheus holds what the job's own log said."""
-    series = '{namespace="same",monitor="watched"}'
-    log = log_of(product, "same", "watched")
+    series = f'{{namespace="{namespace}",monitor="watched"}}'
+    log = log_of(product, namespace, "watched")
 
     steps = {
         labels["rank"]: value
@@ -85,7 +89,7 @@ def test_the_last_step_and_loss_of_a_finished_job_are_right(product: Product):
     assert {labels["rank"]: pytest.approx(value, rel=1e-5) for labels, value in seen} == logged
 
 
-def test_a_job_that_ends_well_opens_no_incident(product: Product):
-    level = product.prometheus.vector(f'max_over_time({names.JOB_INCIDENT_LEVEL}{{namespace="same"}}[15m]) > 0')
+def test_a_job_that_ends_well_opens_no_incident(product: Product, namespace: str):
+    level = product.prometheus.vector(f'max_over_time({names.JOB_INCIDENT_LEVEL}{{namespace="{namespace}"}}[15m]) > 0')
 
     assert level == ()

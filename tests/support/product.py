@@ -1,6 +1,7 @@
 """The whole product on the real cluster, as the end-to-end tests see it."""
 
 import json
+import secrets
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -38,7 +39,8 @@ class Product:
         self.kubectl("apply", "-f", "-", stdin="\n---\n".join(json.dumps(one) for one in manifests))
 
     def namespace(self, name: str, **labels: str) -> str:
-        """A namespace that is opted in unless labels say otherwise, with the agent's ConfigMap in it."""
+        """The name of a fresh namespace that is opted in, with the agent's ConfigMap in it."""
+        name = f"{name}-{secrets.token_hex(3)}"
         wanted = {"rankbeat.io/inject": "enabled", **{key.replace("__", "/"): value for key, value in labels.items()}}
         self.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": wanted}})
         wait(
@@ -66,11 +68,13 @@ class Product:
 
     def _scale(self, deployment: str, replicas: int) -> None:
         self.kubectl("-n", RELEASE_NAMESPACE, "scale", f"deployment/{deployment}", f"--replicas={replicas}")
-        wait(
-            f"{deployment} at {replicas}",
-            lambda: self.get("deployment", deployment, RELEASE_NAMESPACE)["status"].get("readyReplicas", 0) == replicas,
-            60,
-        )
+        selector = f"rankbeat.io/component={deployment.removeprefix('rankbeat-')}"
+
+        def is_so() -> bool:
+            ready = self.get("deployment", deployment, RELEASE_NAMESPACE)["status"].get("readyReplicas", 0)
+            return ready == replicas == len(self.list("pods", RELEASE_NAMESPACE, selector))  # none still drains
+
+        wait(f"{deployment} at {replicas}", is_so, 60)
 
 
 def wait(what: str, condition: Callable[[], T | None], timeout_seconds: float = 60) -> T:

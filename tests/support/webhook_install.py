@@ -17,6 +17,8 @@ import yaml
 
 import webhook_builders as build
 from kubernetes import client
+from rankbeat_contract import names
+from rankbeat_webhook import __main__ as program
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,6 +52,7 @@ def helm(*arguments: str) -> str:
 def apply_release(kube: clients.Kube, folder: Path) -> dict[str, Any]:
     """Namespace, CRD, accounts and policies are applied; the MutatingWebhookConfiguration is only returned."""
     kube.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": RELEASE}})
+    kube.apply(agent_sign())
     kube.apply(yaml.safe_load((ROOT / "crds/trainingmonitors.rankbeat.io.yaml").read_text()))
     templates = chart(folder / "chart", "rbac.yaml", "webhook-configuration.yaml", "admission-policies.yaml")
     configuration: dict[str, Any] = {}
@@ -61,6 +64,12 @@ def apply_release(kube: clients.Kube, folder: Path) -> dict[str, Any]:
             one["metadata"].setdefault("namespace", RELEASE)
         kube.apply(one)
     return configuration
+
+
+def agent_sign() -> dict[str, Any]:
+    """The agent's ConfigMap of the release namespace, which the operator writes last."""
+    name = names.AGENT_CONFIG_MAP_PREFIX + program.settings("64Mi").agent
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": RELEASE}}
 
 
 def delete_admission(kube: clients.Kube) -> None:

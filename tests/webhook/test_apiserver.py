@@ -284,6 +284,60 @@ def test_the_caches_follow_again_after_the_api_server_was_away(kube, control_pla
 
 
 @pytest.fixture
+def without_agent(kube, control_plane, installed, ports_block, tmp_path):
+    """A replica of another version, whose agent the operator has not yet put everywhere."""
+    agent = {each.metadata.name for each in kube.resource("v1", "ConfigMap").get(namespace=install.RELEASE).items}
+    name = install.agent_sign()["metadata"]["name"]
+    assert name in agent
+    delete_agent(kube, name)
+    second = install.Program(tmp_path, install.account_kubeconfig(kube, control_plane, tmp_path), ports_block + 4)
+    second.begin()
+    yield second
+    if second.process.poll() is None:
+        assert second.stop() == 0
+    make_agent(kube)
+
+
+def delete_agent(kube, name):
+    kube.resource("v1", "ConfigMap").delete(name=name, namespace=install.RELEASE)
+
+
+def make_agent(kube):
+    """As the operator: a policy lets nobody else."""
+    kube.resource("v1", "ConfigMap").server_side_apply(
+        body=install.agent_sign(),
+        field_manager="rankbeat-monitor",
+        force_conflicts=True,
+        header_params={"Impersonate-User": install.OPERATOR},
+    )
+
+
+def waiting(program):
+    lines = (program.get("/metrics") or "").splitlines()
+    return {
+        line.split('"')[1] for line in lines if line.startswith("rankbeat_webhook_waiting{") and line.endswith(" 1.0")
+    }
+
+
+def test_a_replica_is_ready_once_its_agent_is_everywhere_and_stays_so(kube, installed, without_agent):
+    name = install.agent_sign()["metadata"]["name"]
+    install.wait("only the agent is missing", lambda: waiting(without_agent) == {"agent"})
+    assert without_agent.get("/readyz") is None
+    assert without_agent.get("/healthz") is not None
+    assert "waiting what=agent" in without_agent.log.read_text()
+    assert f"ConfigMap {name} is in namespace {install.RELEASE}" in without_agent.log.read_text()
+    assert installed.get("/readyz") is not None
+
+    make_agent(kube)
+
+    install.wait("ready", lambda: without_agent.get("/readyz") is not None)
+    assert waiting(without_agent) == set()
+    delete_agent(kube, name)
+    time.sleep(1)
+    assert without_agent.get("/readyz") is not None
+
+
+@pytest.fixture
 def without_certificate(kube, control_plane, installed, ports_block, tmp_path):
     """A second program, whose certificate is not there yet."""
     kubeconfig = install.account_kubeconfig(kube, control_plane, tmp_path)

@@ -27,7 +27,7 @@ class Served:
 
     def __init__(self, folder):
         self.ages = {"jobs": 1.0}
-        self.is_ready = True
+        self.obstacle = ""
         self.metrics = server.Metrics(lambda: self.ages)
         self.certificates = server.Certificates(folder)
 
@@ -54,7 +54,7 @@ async def serving(folder, view):
     served.pem = build.write_certificate(folder)
     served.certificates.refresh()
     reviews = web.AppRunner(server.Reviews(build.SETTINGS, view, served.metrics).app())
-    probes = web.AppRunner(server.probes_app(served.metrics, lambda: served.is_ready))
+    probes = web.AppRunner(server.probes_app(served.metrics, lambda: served.obstacle))
     try:
         await reviews.setup()
         await web.TCPSite(reviews, "127.0.0.1", 0, ssl_context=served.certificates.context).start()
@@ -224,11 +224,11 @@ def test_a_missing_certificate_says_where_it_should_be(tmp_path):
 
 async def test_probes_and_metrics(tmp_path):
     async with serving(tmp_path, known) as served:
-        served.ages = {"jobs": 1.0, "monitors": 61.0, "fleet": None}
+        served.ages = {"jobs": 1.0, "monitors": 61.0, "config_maps": None}
         assert await served.probe("/healthz") == (200, "ok\n")
         assert await served.probe("/readyz") == (200, "ok\n")
-        served.is_ready = False
-        assert (await served.probe("/readyz"))[0] == 503
+        served.obstacle = "stopping"
+        assert await served.probe("/readyz") == (503, "stopping\n")
 
         _, text = await served.probe("/metrics")
 
@@ -238,3 +238,51 @@ async def test_probes_and_metrics(tmp_path):
             'rankbeat_webhook_cache_stale{cache="jobs"} 0.0',
             'rankbeat_webhook_cache_stale{cache="monitors"} 1.0',
         ]
+
+
+class Needs:
+    """A replica's readiness, by what is there."""
+
+    def __init__(self, **there):
+        self.there = there
+        self.metrics = server.Metrics(dict)
+        needs = tuple(server.Need(what, f"{what} comes", lambda what=what: self.there[what]) for what in there)
+        self.readiness = server.Readiness(needs, self.metrics)
+
+    def missing(self):
+        return [need.what for need in self.readiness.missing()]
+
+    def waiting(self):
+        return {
+            what: self.metrics.registry.get_sample_value("rankbeat_webhook_waiting", {"what": what})
+            for what in self.there
+        }
+
+
+def test_a_replica_waits_for_all_that_it_needs_and_the_metric_says_for_what():
+    needs = Needs(caches=False, agent=False)
+    assert needs.missing() == ["caches", "agent"]
+
+    needs.there["caches"] = True
+
+    assert needs.missing() == ["agent"]
+    assert needs.waiting() == {"caches": 0, "agent": 1}
+
+
+def test_a_replica_that_was_ready_stays_so_whatever_goes():
+    needs = Needs(caches=True, agent=True)
+    assert needs.missing() == []
+
+    needs.there["agent"] = False
+
+    assert needs.missing() == []
+    assert needs.waiting() == {"caches": 0, "agent": 0}
+
+
+def test_what_came_and_went_before_all_was_there_is_waited_for_again():
+    needs = Needs(caches=False, agent=True)
+    assert needs.missing() == ["caches"]
+
+    needs.there = {"caches": True, "agent": False}
+
+    assert needs.missing() == ["agent"]
