@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-check check test test-controlplane test-node demo demo-down cluster-up cluster-down generate lock
+.PHONY: help setup setup-check check test test-controlplane test-node demo demo-down picture cluster-up cluster-down generate lock
 MAKEFLAGS += --no-print-directory
 
 BIN := .venv/bin
@@ -31,13 +31,19 @@ demo: setup ## the whole product on a monitored job, to the page
 demo-down: ## all of it gone: processes, mounts, namespaces, interfaces, cgroups
 	@$(PYTHON_DEV) -m rankbeat_demo down
 
+picture: ## docs/images/demo.svg, from the last run of the demo
+	@test -f build/demo.svg || { echo "build/demo.svg is missing: run \`make demo\` first" >&2; exit 1; }
+	@mkdir -p docs/images
+	@cp build/demo.svg docs/images/demo.svg
+	@echo "wrote docs/images/demo.svg"
+
 cluster-up: setup ## only the cluster, with a kubeconfig to use (NODES=2 for two nodes)
 	@$(PYTHON_DEV) -m rankbeat_cluster up --nodes $(NODES)
 
 cluster-down: ## the cluster gone
 	@$(PYTHON_DEV) -m rankbeat_cluster down
 
-generate: setup-check ## every generated file: chart copies, dashboards, tables
+generate: setup-check ## every generated file: chart copies, dashboards, reference pages
 	@$(BIN)/python dev/generate.py
 
 bench-%: ## one benchmark: bench-step-overhead, bench-collector, bench-aggregator, bench-webhook

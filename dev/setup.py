@@ -33,12 +33,16 @@ HEARTBEAT_SECONDS = 30.0
 
 @dataclass(frozen=True)
 class Step:
-    """A part of the setup, the steps that it needs, and what to do when it fails."""
+    """A part of the setup, the steps that it needs, and what to do when it fails.
+
+    is_usual: whether a setup without --only does it.
+    """
 
     name: str
     work: Callable[[Run], None]
     after: tuple[str, ...]
     remedy: str
+    is_usual: bool = True
 
 
 NETWORK = "look at the log; if a download failed, check this machine's package index settings and run setup again"
@@ -59,6 +63,7 @@ STEPS = (
         ("debian", "tools", "mindspore"),
         "look at the log; the images are rebuilt one by one",
     ),
+    Step("mindformers", steps.mindformers, ("uv",), NETWORK, is_usual=False),
 )
 
 
@@ -155,7 +160,8 @@ def main() -> int:
             status = set_up([step for step in STEPS if step.name == "uv"], is_whole=False)
         print(BUILD / "bin" / "uv")
         return status
-    return set_up([step for step in STEPS if step.name in (asked.only or names)], is_whole=asked.only is None)
+    wanted = [step for step in STEPS if (step.name in asked.only if asked.only else step.is_usual)]
+    return set_up(wanted, is_whole=asked.only is None)
 
 
 def set_up(wanted: Sequence[Step], *, is_whole: bool) -> int:

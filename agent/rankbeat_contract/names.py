@@ -94,16 +94,21 @@ EVIDENCE_DEVICE = "device"
 EVIDENCE_NONE = "none"
 """All are inside the step and nothing tells them apart."""
 
-# Metrics of ranks (node collector). Labels RANK_LABELS, the rest joined through rankbeat_rank_info.
-RANK_LABELS = ("namespace", "monitor", "rank", "node")
+INCIDENT_KINDS = ("hang", "crash", "nan_loss", "rank_missing")
+
+# Names that the agent interns in the ring; a user's own follow METRIC_NAME_PATTERN.
+METRIC_NAME_PATTERN = r"[a-z][a-z0-9_]{0,63}"
+SCALAR_LOSS = "loss"
+SCALAR_RESIDENT_MEMORY = "resident_memory_bytes"
+SCALAR_LEARNING_RATE = "learning_rate"
+
+# Metrics that others read; rankbeat_contract.metrics says their labels and meaning, and holds all others.
 RANK_INFO = "rankbeat_rank_info"
-RANK_INFO_LABELS = (*RANK_LABELS, "pod", "job", "job_uid", "local_rank", "world_size")
 RANK_STEP = "rankbeat_step"
 RANK_STEP_INTERVAL = "rankbeat_step_interval_seconds"
 RANK_GAP = "rankbeat_gap_seconds"
 RANK_IN_STEP = "rankbeat_in_step_seconds"
 RANK_PHASE = "rankbeat_phase"
-"""Labels RANK_LABELS and phase; 1 for the phase that the rank is in, the others absent."""
 RANK_LAST_STEP_TIMESTAMP = "rankbeat_last_step_timestamp_seconds"
 RANK_LOSS = "rankbeat_loss"
 RANK_LOSS_IS_FINITE = "rankbeat_loss_is_finite"
@@ -112,16 +117,7 @@ RANK_RESIDENT_MEMORY = "rankbeat_resident_memory_bytes"
 RANK_RECORDS_LOST = "rankbeat_records_lost_total"
 RANK_AGENT_ERRORS = "rankbeat_agent_errors_total"
 
-# Names that the agent interns in the ring; a user's own follow METRIC_NAME_PATTERN.
-METRIC_NAME_PATTERN = r"[a-z][a-z0-9_]{0,63}"
-SCALAR_LOSS = "loss"
-SCALAR_RESIDENT_MEMORY = "resident_memory_bytes"
-SCALAR_LEARNING_RATE = "learning_rate"
-
-# Metrics of jobs (aggregator). Labels JOB_LABELS and what is said.
-JOB_LABELS = ("namespace", "monitor", "job_uid")
 JOB_INFO = "rankbeat_job_info"
-"""Also labels job and experiment."""
 JOB_RANKS_EXPECTED = "rankbeat_job_ranks_expected"
 JOB_RANKS_REPORTING = "rankbeat_job_ranks_reporting"
 JOB_STEP_MIN = "rankbeat_job_step_min"
@@ -131,25 +127,14 @@ JOB_LOSS = "rankbeat_job_loss"
 JOB_LOSS_IS_FINITE = "rankbeat_job_loss_is_finite"
 JOB_STALL_SECONDS = "rankbeat_job_stall_seconds"
 JOB_INCIDENT_LEVEL = "rankbeat_job_incident_level"
-"""Also label kind (INCIDENT_KINDS): 0 healthy, 1 warning, 2 critical; present only while the kind can be judged."""
 JOB_SUSPECT = "rankbeat_job_suspect"
-"""Also labels kind, rank, node, pod and evidence; 1 while the incident is open."""
 JOB_INCIDENT_STARTED = "rankbeat_job_incident_started_timestamp_seconds"
-"""Also label kind."""
 JOB_LIMIT_SECONDS = "rankbeat_job_limit_seconds"
-"""Also label limit: thresholds as series."""
 JOB_PHASE = "rankbeat_job_phase"
-"""Also label phase: number of ranks in it."""
 JOB_ATTEMPT = "rankbeat_job_attempt"
 JOB_PAUSED = "rankbeat_job_paused"
-INCIDENT_KINDS = ("hang", "crash", "nan_loss", "rank_missing")
-
-# Metrics of nodes (exporter).
 NODE_CLOCK_OFFSET = "rankbeat_node_clock_offset_seconds"
 NODE_CLOCK_ERROR_BOUND = "rankbeat_node_clock_error_bound_seconds"
 NODE_CLOCK_TRUSTED = "rankbeat_node_clock_trusted"
-"""Labels node and reason."""
-NODE_ACCELERATOR_LABELS = ("node", "vendor", "device", "uuid", "model", "namespace", "pod", "container")
 NODE_ACCELERATOR_PREFIX = "rankbeat_node_accelerator_"
 NODE_COLLECTOR_SUCCESS = "rankbeat_node_collector_success"
-"""Label collector; 0 where it could not measure."""

@@ -12,7 +12,7 @@ PACKAGES = ("rankbeat_agent", "rankbeat_contract")
 
 HASH_DIGITS = 10
 _AUTOLOAD = "rankbeat_agent/autoload/sitecustomize.py"
-_NOT_DELIVERED = frozenset({"rankbeat_contract/packing.py"})
+_NOT_DELIVERED = frozenset({"rankbeat_contract/metrics.py", "rankbeat_contract/packing.py"})
 
 
 class Packed(NamedTuple):

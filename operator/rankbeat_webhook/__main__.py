@@ -26,6 +26,8 @@ log = logging.getLogger(__name__)
 
 CERTIFICATE_SECONDS = 5.0
 """How often the certificate's files are looked at; the kubelet itself takes up to a minute to change them."""
+WAIT_SECONDS = 0.5
+"""How often a replica that is not ready looks whether it is; the kubelet asks once a second."""
 DRAIN_SECONDS = 5.0
 """How long requests are still served after SIGTERM: until then Services may send some, and a refused one is a pod
 without the agent."""
@@ -105,19 +107,46 @@ async def _follow_certificate(certificates: server.Certificates) -> None:
             log.warning("certificate kept error=%r", str(error))
 
 
+async def _announce(readiness: server.Readiness) -> None:
+    """Says what keeps this replica from being ready, whenever that changes, and when nothing does any more."""
+    said: tuple[server.Need, ...] = ()
+    while missing := readiness.missing():
+        if missing != said:
+            waits = "; ".join(need.advice for need in missing)
+            log.info("waiting what=%s until=%r", ",".join(need.what for need in missing), waits)
+        said = missing
+        await asyncio.sleep(WAIT_SECONDS)
+    log.info("ready")
+
+
+def _needs(
+    caches: watch.Caches, install: plans.Settings, namespace: str, listening: asyncio.Event
+) -> tuple[server.Need, ...]:
+    agent = f"ConfigMap {names.AGENT_CONFIG_MAP_PREFIX}{install.agent} is in namespace {namespace}"
+    return (
+        server.Need("certificate", "the certificate is there, which the operator writes", listening.is_set),
+        server.Need("caches", "the API server has been read", lambda: caches.are_synced),
+        server.Need(
+            "agent",
+            f"{agent}, which the operator of this version writes last of all: see its log",
+            lambda: caches.has_agent(install.agent),
+        ),
+    )
+
+
 async def _serve(arguments: argparse.Namespace, caches: watch.Caches, stopping: asyncio.Event) -> None:
     def ages() -> Mapping[str, float | None]:
         return {cache.name: cache.age_seconds for cache in caches}
 
-    listening = False
+    def obstacle() -> str:
+        return "stopping" if stopping.is_set() else "; ".join(f"waits until {n.advice}" for n in readiness.missing())
+
+    listening = asyncio.Event()
     metrics = server.Metrics(ages)
-    probes = web.AppRunner(
-        server.probes_app(
-            metrics, lambda: listening and not stopping.is_set() and all(cache.is_synced for cache in caches)
-        ),
-        access_log=None,
-    )
     install = settings(arguments.ring_limit)
+    readiness = server.Readiness(_needs(caches, install, arguments.namespace, listening), metrics)
+    probes = web.AppRunner(server.probes_app(metrics, obstacle), access_log=None)
+    announcer = asyncio.create_task(_announce(readiness))
     reviews = web.AppRunner(server.Reviews(install, caches.view, metrics).app(), access_log=None)
     certificates = server.Certificates(arguments.certificates)
     try:
@@ -128,13 +157,14 @@ async def _serve(arguments: argparse.Namespace, caches: watch.Caches, stopping: 
             return
         await reviews.setup()
         await web.TCPSite(reviews, arguments.address, arguments.port, ssl_context=certificates.context).start()
-        listening = True
+        listening.set()
         log.info("serving port=%s agent=%s", arguments.port, install.agent)
         follower = asyncio.create_task(_follow_certificate(certificates))
         await stopping.wait()
         await asyncio.sleep(arguments.drain_seconds)
         follower.cancel()
     finally:
+        announcer.cancel()
         await reviews.cleanup()
         await probes.cleanup()
 

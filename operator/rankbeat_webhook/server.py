@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import functools
 import json
 import logging
 import ssl
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import prometheus_client
 from aiohttp import web
 from prometheus_client import core, registry
 
+from rankbeat_contract import metrics as table
 from rankbeat_contract import names
 from rankbeat_webhook import errors
 from rankbeat_webhook.model import plans, pods, raw
@@ -49,18 +51,54 @@ class Metrics:
     def __init__(self, ages: Callable[[], Mapping[str, float | None]]) -> None:
         self.registry = prometheus_client.CollectorRegistry()
         self.injections = prometheus_client.Counter(
-            "rankbeat_webhook_injections",
-            "Pods by what became of them; result is injected, skipped, untouched or failed.",
-            ["result", "reason"],
+            table.WEBHOOK_INJECTIONS.name,
+            table.WEBHOOK_INJECTIONS.help,
+            table.WEBHOOK_INJECTIONS.labels,
             registry=self.registry,
         )
         self.seconds = prometheus_client.Histogram(
-            "rankbeat_webhook_request_seconds",
-            "Time from the request to the answer.",
+            table.WEBHOOK_REQUEST_SECONDS.name,
+            table.WEBHOOK_REQUEST_SECONDS.help,
             buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 1.5, 2.0),
             registry=self.registry,
         )
+        self.waiting = prometheus_client.Gauge(
+            table.WEBHOOK_WAITING.name,
+            table.WEBHOOK_WAITING.help,
+            table.WEBHOOK_WAITING.labels,
+            registry=self.registry,
+        )
         self.registry.register(_Ages(ages))
+
+
+class Need(NamedTuple):
+    """What a replica must have before it is sent pods. advice: what it is and who brings it."""
+
+    what: str
+    advice: str
+    is_met: Callable[[], bool]
+
+
+class Readiness:
+    """What a replica waits for. Once all needs were met at one look it waits for nothing again.
+
+    What goes later must not take the webhook down: without it pods train unseen, with it most are seen.
+    """
+
+    def __init__(self, needs: tuple[Need, ...], metrics: Metrics) -> None:
+        self._needs = needs
+        self._was_ready = False
+        for need in needs:
+            metrics.waiting.labels(need.what).set_function(functools.partial(self._waits_for, need))
+
+    def missing(self) -> tuple[Need, ...]:
+        """The needs that are not met."""
+        missing = () if self._was_ready else tuple(need for need in self._needs if not need.is_met())
+        self._was_ready = not missing
+        return missing
+
+    def _waits_for(self, need: Need) -> float:
+        return float(need in self.missing())
 
 
 class _Ages(registry.Collector):
@@ -69,15 +107,9 @@ class _Ages(registry.Collector):
 
     def collect(self) -> Iterator[core.GaugeMetricFamily]:
         """Age and staleness of each cache; absent before its first contact."""
-        age = core.GaugeMetricFamily(
-            "rankbeat_webhook_cache_age_seconds",
-            "Time since the API server last answered for this cache.",
-            labels=["cache"],
-        )
-        stale = core.GaugeMetricFamily(
-            "rankbeat_webhook_cache_stale",
-            f"1 where the age is over {STALE_SECONDS:.0f} s: decisions go on.",
-            labels=["cache"],
+        age, stale = (
+            core.GaugeMetricFamily(metric.name, metric.help, labels=metric.labels)
+            for metric in (table.WEBHOOK_CACHE_AGE, table.WEBHOOK_CACHE_STALE)
         )
         for name, seconds in self._ages().items():
             if seconds is not None:
@@ -147,18 +179,15 @@ def _review_response(uid: str, operations: tuple[Mapping[str, object], ...]) -> 
     return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response}
 
 
-def probes_app(metrics: Metrics, is_ready: Callable[[], bool]) -> web.Application:
-    """The application that kubelet and Prometheus call."""
+def probes_app(metrics: Metrics, obstacle: Callable[[], str]) -> web.Application:
+    """The application that kubelet and Prometheus call. obstacle: why no pod is to be sent now, "" if one may be."""
 
     async def health(_request: web.Request) -> web.Response:
         return web.Response(text="ok\n")
 
     async def readiness(_request: web.Request) -> web.Response:
-        return (
-            web.Response(text="ok\n")
-            if is_ready()
-            else web.Response(status=503, text="caches not read yet, or stopping\n")
-        )
+        why = obstacle()
+        return web.Response(text=f"{why or 'ok'}\n", status=503 if why else 200)
 
     async def exposition(_request: web.Request) -> web.Response:
         body = prometheus_client.generate_latest(metrics.registry)

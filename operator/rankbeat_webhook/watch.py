@@ -193,13 +193,23 @@ class Caches(NamedTuple):
     monitors: Cache[monitors.Monitor]
     jobs: Cache[jobs.Job]
     namespaces: Cache[bool]
-    fleet: Cache[str]
+    config_maps: Cache[str]
+    """Of the release namespace: the kill switch's text of ConfigMap rankbeat-fleet, nothing of the others."""
+
+    @property
+    def are_synced(self) -> bool:
+        """Whether each has read a whole list once."""
+        return all(cache.is_synced for cache in self)
+
+    def has_agent(self, agent: str) -> bool:
+        """Whether every namespace has the ConfigMap of this agent: the operator writes the release namespace's last."""
+        return self.config_maps.get(names.AGENT_CONFIG_MAP_PREFIX + agent) is not None
 
     def view(self, pod: pods.Pod) -> plans.View:
         """What is known about one pod, now."""
         owner = pod.owner
         return plans.View(
-            switch=self.fleet.get(names.FLEET_CONFIG_MAP) or "enabled",
+            switch=self.config_maps.get(names.FLEET_CONFIG_MAP) or "enabled",
             monitors=tuple(each for each in self.monitors.values() if each.namespace == pod.namespace),
             job=self.jobs.get(owner.uid) if owner is not None else None,
             is_namespace_opted_in=self.namespaces.get(pod.namespace),
@@ -208,12 +218,11 @@ class Caches(NamedTuple):
 
 def caches(api: client.ApiClient, namespace: str) -> Caches:
     """Caches that are not started yet. namespace: the release's."""
-    fleet = f"/api/v1/namespaces/{namespace}/configmaps?fieldSelector=metadata.name%3D{names.FLEET_CONFIG_MAP}"
     return Caches(
         Cache("monitors", api, f"/apis/{names.GROUP}/{names.VERSION}/{names.PLURAL}", _monitor),
         Cache("jobs", api, "/apis/batch/v1/jobs", _job),
         Cache("namespaces", api, "/api/v1/namespaces", _namespace),
-        Cache("fleet", api, fleet, _fleet),
+        Cache("config_maps", api, f"/api/v1/namespaces/{namespace}/configmaps", _config_map),
     )
 
 
@@ -232,5 +241,6 @@ def _namespace(manifest: object) -> Kept[bool]:
     return Kept(raw.text(manifest, "metadata", "name"), label == "enabled")
 
 
-def _fleet(manifest: object) -> Kept[str]:
-    return Kept(raw.text(manifest, "metadata", "name"), raw.text(manifest, "data", names.KILL_SWITCH_KEY))
+def _config_map(manifest: object) -> Kept[str]:
+    name = raw.text(manifest, "metadata", "name")
+    return Kept(name, raw.text(manifest, "data", names.KILL_SWITCH_KEY) if name == names.FLEET_CONFIG_MAP else "")

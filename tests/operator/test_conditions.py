@@ -10,6 +10,8 @@ from rankbeat_operator.plan import conditions
 from rankbeat_operator.plan.breaker import Breaker
 from rankbeat_operator.plan.conditions import Condition
 
+NO_RANKS = a_verdict(ranks_expected=None, ranks_reporting=0, step=None, total_steps=None, loss=None, phase="")
+
 
 def found(observed, monitor=None, state=None) -> dict[str, Condition]:
     return {c.type: c for c in conditions.conditions(monitor or a_monitor(), observed, state or Breaker())}
@@ -143,6 +145,34 @@ def test_a_job_that_is_observed_is_ready_and_healthy():
             id="a rank does not report",
         ),
         pytest.param(
+            "Reporting",
+            seen(verdict=None),
+            ("Unknown", "NoReports"),
+            "look at DaemonSet rankbeat-node",
+            id="nobody reports the job",
+        ),
+        pytest.param(
+            "Reporting",
+            seen(verdict=NO_RANKS),
+            ("Unknown", "NoSamples"),
+            "a rank is seen from communication.init() on",
+            id="no rank has ever reported",
+        ),
+        pytest.param(
+            "Reporting",
+            seen(verdict=a_verdict(ranks_reporting=0)),
+            ("False", "RanksMissing"),
+            "0 of 2 ranks report",
+            id="no rank reports any more",
+        ),
+        pytest.param(
+            "Healthy",
+            seen(verdict=NO_RANKS),
+            ("Unknown", "NotJudged"),
+            "no rank has reported yet",
+            id="nothing to judge by",
+        ),
+        pytest.param(
             "Healthy",
             seen(verdict=a_verdict(incidents=(a_hang(),))),
             ("False", "TrainingHung"),
@@ -189,6 +219,12 @@ def test_an_open_breaker_shows_before_all_else():
         "BreakerOpen",
         "StartError: container ended",
     )
+
+
+def test_a_job_of_which_no_rank_has_reported_is_not_ready():
+    ready = found(seen(verdict=NO_RANKS))["Ready"]
+
+    assert (ready.status, ready.reason) == ("False", "Starting")
 
 
 def test_pods_that_are_over_do_not_count_while_others_live():

@@ -12,6 +12,7 @@ import yaml
 from kubernetes.client import ApiException
 
 from operator_builders import a_monitor_manifest
+from rankbeat_webhook.patch import decisions
 
 if TYPE_CHECKING:
     from kube import Kube
@@ -221,6 +222,14 @@ def test_every_field_is_described():
 
     assert list(undescribed(schema["properties"]["spec"], "spec")) == []
     assert list(undescribed(schema["properties"]["status"], "status")) == []
+
+
+def test_the_manual_says_which_container_the_webhook_takes():
+    schema = yaml.safe_load(CRD.read_text())["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    text = schema["properties"]["spec"]["properties"]["injection"]["properties"]["container"]["description"]
+
+    wanted = (*decisions._USUAL_NAMES, *decisions._ACCELERATORS)
+    assert [name for name in wanted if name not in text] == []
 
 
 def undescribed(schema: dict[str, Any], path: str) -> Any:

@@ -7,12 +7,13 @@ import pytest
 from kubernetes import client
 from operator_builders import JOB_UID, a_verdict
 from rankbeat_contract import packing
-from rankbeat_operator.handlers import health, loops, watching
+from rankbeat_operator.handlers import health, listed, loops, watching
 from rankbeat_operator.handlers.context import Context, Key, KnownMonitor, Scope, Settings
 from rankbeat_operator.handlers.keys import Keys
 from rankbeat_operator.kube.cluster import Cluster
 from rankbeat_operator.kube.events import Events
 from rankbeat_operator.model.observed import Aggregator
+from rankbeat_operator.plan import tenants
 
 
 class Clock:
@@ -107,6 +108,43 @@ def test_an_aggregator_that_is_lost_is_told_to_every_monitor_and_what_it_said_is
 
     assert (context.knowledge.verdicts, context.knowledge.aggregator) == ({}, Aggregator("refused", 900.0))
     assert turns(context) == {LLM}
+
+
+AN_AGENT = {"metadata": {"namespace": "team-a", "name": "rankbeat-agent-1"}, "data": {"a": "b"}}
+
+
+def at(version: str) -> dict:
+    return {"metadata": {**AN_AGENT["metadata"], "resourceVersion": version}}
+
+
+def test_a_config_map_is_not_asked_for_while_its_version_is_that_at_which_it_was_as_desired(context):
+    assert not listed.is_intact(context, AN_AGENT)
+
+    listed.note_intact(context, AN_AGENT, at("7"))
+
+    assert listed.is_intact(context, AN_AGENT)
+    assert not listed.is_intact(context, {**AN_AGENT, "data": {"a": "c"}})
+
+
+@pytest.mark.parametrize("versions", [{"rankbeat-agent-1": "8"}, {}], ids=["changed", "gone"])
+def test_a_config_map_that_a_list_shows_otherwise_is_asked_for(context, versions):
+    listed.note_intact(context, AN_AGENT, at("7"))
+
+    context.knowledge.config_maps["team-a"] = versions
+
+    assert not listed.is_intact(context, AN_AGENT)
+
+
+def test_the_namespace_of_a_new_monitor_is_looked_at_afresh(context):
+    context.knowledge.namespaces["team-a"] = {"metadata": {"name": "team-a"}}
+    agent = tenants.agent("team-a", context.agent)
+    listed.note_intact(context, agent, {"metadata": {"resourceVersion": "7"}})
+
+    watching.note_monitor(context, monitor_event())
+    context.knowledge.config_maps["team-a"] = {agent["metadata"]["name"]: "7"}
+
+    assert "team-a" not in context.knowledge.namespaces
+    assert not listed.is_intact(context, agent)
 
 
 @pytest.mark.parametrize(

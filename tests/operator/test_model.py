@@ -192,6 +192,14 @@ def test_verdicts_as_the_aggregator_writes_them():
     }
 
 
+def test_expecting_no_rank_means_that_none_was_ever_seen():
+    job = {"namespace": "team-a", "monitor": "llm", "job_uid": "j1", "ranks_expected": 0, "ranks_reporting": 0}
+
+    verdict = verdicts.verdicts({"jobs": [job]}).jobs["team-a", "llm", "j1"]
+
+    assert (verdict.ranks_expected, verdict.ranks_reporting) == (None, 0)
+
+
 def test_a_fleet_of_images_alone_has_the_defaults():
     assert fleet.fleet({"images": {"node": "n:1", "aggregator": "a:1"}}) == Fleet("n:1", "a:1")
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
-from kubernetes.dynamic.exceptions import NotFoundError
+from kubernetes.dynamic.exceptions import DynamicApiError, NotFoundError
 
 import operator_process
 from operator_builders import a_monitor_manifest
@@ -269,6 +269,100 @@ def test_watches_alone_bring_every_change(crd, kube, release, tmp_path):
         operator.until("the agent", lambda: agents(kube, other))
 
 
+class Refusal:
+    """A policy of the API server against our ConfigMaps in one namespace."""
+
+    def __init__(self, kube: Kube) -> None:
+        self.kube = kube
+        self.made: list[dict[str, Any]] = []
+
+    def begin(self, namespace: str, reason: str) -> None:
+        """Back when it is in force. reason decides the answer's status."""
+        self.made = list(a_refusal(namespace, reason))
+        for manifest in self.made:
+            self.kube.apply(manifest)
+        ends = time.monotonic() + 20
+        while not self.is_in_force(namespace):
+            assert time.monotonic() < ends, "the policy is not in force after 20 s"
+            time.sleep(0.2)
+
+    def is_in_force(self, namespace: str) -> bool:
+        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "rankbeat-agent-probe"}}
+        try:
+            self.kube.resource("v1", "ConfigMap").create(body=body, namespace=namespace, dry_run="All")
+        except DynamicApiError:
+            return True
+        return False
+
+    def end(self) -> None:
+        while self.made:
+            manifest = self.made.pop()
+            self.kube.resource(manifest["apiVersion"], manifest["kind"]).delete(name=manifest["metadata"]["name"])
+
+
+@pytest.fixture
+def refusal(kube: Kube) -> Iterator[Refusal]:
+    refusal = Refusal(kube)
+    yield refusal
+    refusal.end()
+
+
+def test_the_release_namespace_has_the_agent_only_after_every_other_namespace(crd, kube, release, tmp_path, refusal):
+    """A webhook of this version is ready once it is there: seen in a real run, pods started with an empty volume."""
+    namespaces = [kube.namespace(labels={"rankbeat.io/inject": "enabled"}) for _ in range(2)]
+    monitored = kube.namespace()
+    kube.apply(a_monitor_manifest(namespace=monitored))
+    own = kube.namespace()
+    refusal.begin(namespaces[0], "RequestEntityTooLarge")
+    with operator_process.running(kube.kubeconfig, own, tmp_path) as operator:
+        operator.until("one waits", lambda: "namespaces_without_it=1" in operator.log.read_text())
+        operator.until("the others", lambda: agents(kube, namespaces[1]) and agents(kube, monitored))
+        assert (agents(kube, namespaces[0]), agents(kube, own)) == ([], [])
+
+        refusal.end()
+
+        sign = operator.until("the sign", lambda: agents(kube, own))
+        assert agents(kube, namespaces[0]) == sign
+
+        kube.resource("v1", "ConfigMap").delete(name=sign[0], namespace=own)
+        operator.until("the sign again", lambda: agents(kube, own))
+
+
+def test_a_namespace_that_refuses_the_agent_holds_nobody_up(crd, kube, release, tmp_path, refusal):
+    namespace = kube.namespace(labels={"rankbeat.io/inject": "enabled"})
+    own = kube.namespace()
+    refusal.begin(namespace, "Forbidden")
+    with operator_process.running(kube.kubeconfig, own, tmp_path) as operator:
+        operator.until("the sign", lambda: agents(kube, own))
+
+    assert agents(kube, namespace) == []
+
+
+def test_a_replaced_agent_stays_while_webhooks_of_the_old_version_may_inject_it(operator, kube):
+    namespace = kube.namespace(labels={"rankbeat.io/inject": "enabled"})
+    old = {"name": "rankbeat-agent-0000000000", "namespace": namespace}
+    ours = {"app.kubernetes.io/managed-by": "rankbeat-operator", "rankbeat.io/component": "agent"}
+    kube.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {**old, "labels": ours}})
+    operator.until("the new one", lambda: len(agents(kube, namespace)) == 2)
+
+    wait_for_reconciles(operator, "monitor", 2)
+
+    assert old["name"] in agents(kube, namespace)
+
+
+def test_a_namespace_made_again_under_its_name_has_the_agent_at_once(crd, kube, release, tmp_path):
+    namespace = kube.namespace(labels={"rankbeat.io/inject": "enabled"})
+    with operator_process.running(kube.kubeconfig, release, tmp_path, RANKBEAT_RESYNC_SECONDS="3600") as operator:
+        operator.until("the agent", lambda: agents(kube, namespace))
+        kube.resource("v1", "Namespace").delete(name=namespace)
+        operator.until("its end", lambda: not exists(kube, "v1", "Namespace", None, namespace))
+
+        metadata = {"name": namespace, "labels": {"rankbeat.io/inject": "enabled"}}
+        kube.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
+
+        operator.until("the agent again", lambda: agents(kube, namespace))
+
+
 def test_a_namespace_with_a_monitor_can_be_deleted_while_the_operator_is_down(crd, kube, release, tmp_path):
     namespace = kube.namespace()
     with operator_process.running(kube.kubeconfig, release, tmp_path) as operator:
@@ -298,6 +392,31 @@ def a_job(namespace: str, labels: dict[str, str] | None = None) -> dict[str, Any
             },
         },
     }
+
+
+def a_refusal(namespace: str, reason: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A policy against our ConfigMaps in one namespace. reason decides the status: 413 is tried again, 403 settled."""
+    api_version, metadata = "admissionregistration.k8s.io/v1", {"name": f"refuse-{namespace}"}
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}
+    policy = {
+        "apiVersion": api_version,
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": metadata,
+        "spec": {
+            "matchConstraints": {
+                "resourceRules": [rule],
+                "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
+            },
+            "validations": [{"expression": "!object.metadata.name.startsWith('rankbeat-agent-')", "reason": reason}],
+        },
+    }
+    binding = {
+        "apiVersion": api_version,
+        "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": metadata,
+        "spec": {"policyName": metadata["name"], "validationActions": ["Deny"]},
+    }
+    return policy, binding
 
 
 A_START_ERROR = {

@@ -105,6 +105,18 @@ def test_numbers_alone_are_written_now_and_then_and_everything_else_at_once():
     assert status.is_due(before, more, 0)
 
 
+def test_the_first_numbers_and_every_change_of_rank_counts_are_written_at_once():
+    before = {"ranks": {"expected": 2, "reporting": 1, "summary": "1/2"}, "alerts": "none"}
+    step = {**before, "step": 0}
+    loss = {**step, "loss": "2.31"}
+    all_ranks = {**loss, "ranks": {"expected": 2, "reporting": 2, "summary": "2/2"}}
+
+    assert status.is_due(before, step, 0)
+    assert status.is_due(step, loss, 0)
+    assert status.is_due(loss, all_ranks, 0)
+    assert status.is_due(loss, step, 0)
+
+
 def test_only_what_got_worse_is_an_event():
     before = {
         "conditions": [

@@ -11,8 +11,8 @@ from rankbeat_operator.plan import tenants
 from rankbeat_operator.plan.tenants import AgentConfigMap
 
 FILES = {"sitecustomize.py": "import rankbeat_agent", "rankbeat_agent/hooks/model.py": "HOOK = 1\n"}
-CURRENT = AgentConfigMap(f"rankbeat-agent-{AGENT}", NOW - 3600)
-FRESH = AgentConfigMap(f"rankbeat-agent-{AGENT}", NOW - 599)
+CURRENT = AgentConfigMap(f"rankbeat-agent-{AGENT}", NOW - 900)
+FRESH = AgentConfigMap(f"rankbeat-agent-{AGENT}", NOW - 899)
 OLD = AgentConfigMap("rankbeat-agent-0000000000", NOW - 9000)
 
 
@@ -95,6 +95,7 @@ def test_two_paths_with_one_key_are_refused():
         ("rankbeat_agent/autoload/sitecustomize.py", "sitecustomize.py"),
         ("rankbeat_agent/hooks/model.py", "rankbeat_agent/hooks/model.py"),
         ("rankbeat_contract/ring.py", "rankbeat_contract/ring.py"),
+        ("rankbeat_contract/metrics.py", None),
         ("rankbeat_contract/packing.py", None),
         ("rankbeat_agent/notes.txt", None),
     ],
@@ -160,6 +161,23 @@ def test_which_namespaces_have_the_agent(namespace, monitors, is_needed):
 )
 def test_an_agent_goes_when_nothing_mounts_it_and_nothing_will(found, mounted, needed, deleted):
     assert tenants.leftover_agents(found, frozenset(mounted), needed, NOW) == deleted
+
+
+@pytest.mark.parametrize(
+    ("labels", "ending", "monitors", "expected"),
+    [
+        pytest.param({}, False, (), (), id="plain"),
+        pytest.param({"rankbeat.io/inject": "enabled"}, False, (), ("team-a",), id="labelled"),
+        pytest.param({"rankbeat.io/inject": "enabled"}, True, (), (), id="labelled and ending"),
+        pytest.param({"rankbeat.io/inject": "disabled"}, False, ("team-a", "team-a"), ("team-a",), id="with monitors"),
+        pytest.param({}, False, ("rankbeat-system",), (), id="the release's own"),
+    ],
+)
+def test_which_namespaces_must_have_the_agent_before_a_webhook_injects_it(labels, ending, monitors, expected):
+    metadata = {"name": "team-a", "labels": labels, **({"deletionTimestamp": "2026-11-30T06:00:00Z"} if ending else {})}
+    monitors = [{"metadata": {"namespace": namespace}} for namespace in monitors]
+
+    assert tenants.agent_namespaces([{"metadata": metadata}], monitors, "rankbeat-system") == expected
 
 
 def test_pods_that_are_over_mount_nothing():

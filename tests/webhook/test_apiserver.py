@@ -324,7 +324,7 @@ def test_a_replica_is_ready_once_its_agent_is_everywhere_and_stays_so(kube, inst
     install.wait("only the agent is missing", lambda: waiting(without_agent) == {"agent"})
     assert without_agent.get("/readyz") is None
     assert without_agent.get("/healthz") is not None
-    assert "waiting what=agent" in without_agent.log.read_text()
+    install.wait("said so", lambda: "waiting what=agent" in without_agent.log.read_text())
     assert f"ConfigMap {name} is in namespace {install.RELEASE}" in without_agent.log.read_text()
     assert installed.get("/readyz") is not None
 

@@ -9,12 +9,12 @@ from rankbeat_contract import names, ring
 
 
 def labels(rank: Rank, node: str) -> Tuple[str, ...]:
-    """Values of names.RANK_LABELS; namespace and monitor are the API's, never the ring's."""
+    """Values of the labels that all metrics of ranks have; namespace and monitor are the API's, never the ring's."""
     return (rank.pod.namespace, rank.pod.monitor, str(rank.state.rank), node)
 
 
 def info_labels(rank: Rank, node: str) -> Tuple[str, ...]:
-    """Values of names.RANK_INFO_LABELS, empty where unknown."""
+    """Values of RANK_INFO's labels, empty where unknown."""
     return (
         *labels(rank, node),
         rank.pod.name,

@@ -40,6 +40,7 @@ class Scope(StrEnum):
 
     MONITOR = "monitor"
     NAMESPACE = "namespace"
+    RELEASE = "release"
     FLEET = "fleet"
     CERTIFICATES = "certificates"
 
@@ -74,6 +75,10 @@ class Knowledge:
     authorities: str = ""
     """PEM of the operator's own authorities."""
     fleet_problem: str = ""
+    namespaces: dict[str, Manifest] = field(default_factory=dict)
+    """Metadata by name, as last listed; without those that changed since."""
+    config_maps: dict[str, dict[str, str]] = field(default_factory=dict)
+    """By namespace and name, the resourceVersions of our ConfigMaps: as last listed, or as written since."""
 
     def monitors_of(self, namespace: str) -> Iterator[tuple[str, KnownMonitor]]:
         return ((name, known) for (where, name), known in self.monitors.items() if where == namespace)
@@ -104,8 +109,8 @@ class Context:
     wall: Callable[[], float]
     knowledge: Knowledge = field(default_factory=Knowledge)
     health: Health = field(default_factory=Health)
-    intact_agents: dict[str, str] = field(default_factory=dict)
-    """By namespace, the resourceVersion at which the agent's ConfigMap was found to be as it must."""
+    intact_config_maps: dict[tuple[str, str], tuple[str, Manifest]] = field(default_factory=dict)
+    """By namespace and name, the resourceVersion at which a ConfigMap was as it must be, and what that was."""
     status_writes: dict[str, float] = field(default_factory=dict)
     """When each monitor's status was last written, by UID; monotonic."""
 

@@ -1,7 +1,11 @@
 """GET /healthz and GET /metrics of the operator itself."""
 
+from collections.abc import Iterable
+
 from aiohttp import web
 
+from rankbeat_contract import metrics as table
+from rankbeat_contract.metrics import Metric
 from rankbeat_operator.handlers import loops
 from rankbeat_operator.handlers.context import Context
 
@@ -23,33 +27,31 @@ def problem(context: Context) -> str:
 
 
 def metrics(context: Context) -> str:
-    """Counters in Prometheus' text format."""
-    reconciles = [
-        f'rankbeat_operator_reconciles_total{{scope="{scope}",result="{result}"}} {count}'
-        for (scope, result), count in sorted(context.health.reconciles.items())
-    ]
-    requests = [
-        f'rankbeat_operator_api_requests_total{{method="{method}"}} {count}'
-        for method, count in sorted(context.cluster.requests.items())
-    ]
-    gauges = [
-        f"rankbeat_operator_monitors {len(context.knowledge.monitors)}",
-        f"rankbeat_operator_aggregator_reachable {int(_is_aggregator_reachable(context))}",
-        f"rankbeat_operator_fleet_valid {int(not context.knowledge.fleet_problem)}",
-        f"rankbeat_operator_healthy {int(not problem(context))}",
-    ]
-    return "\n".join(
-        (
-            "# HELP rankbeat_operator_reconciles_total Reconciles by what they were about and how they ended.",
-            "# TYPE rankbeat_operator_reconciles_total counter",
-            *reconciles,
-            "# HELP rankbeat_operator_api_requests_total Requests to the API server, watches not counted.",
-            "# TYPE rankbeat_operator_api_requests_total counter",
-            *requests,
-            *(line for gauge in gauges for line in (f"# TYPE {gauge.split()[0]} gauge", gauge)),
-            "",
-        )
+    """Metrics in Prometheus' text format."""
+    health, knowledge = context.health, context.knowledge
+    gauges = (
+        (table.OPERATOR_MONITORS, len(knowledge.monitors)),
+        (table.OPERATOR_AGGREGATOR_REACHABLE, int(_is_aggregator_reachable(context))),
+        (table.OPERATOR_FLEET_VALID, int(not knowledge.fleet_problem)),
+        (table.OPERATOR_HEALTHY, int(not problem(context))),
     )
+    families = (
+        _family(table.OPERATOR_RECONCILES, sorted(health.reconciles.items())),
+        _family(
+            table.OPERATOR_API_REQUESTS, [((key,), count) for key, count in sorted(context.cluster.requests.items())]
+        ),
+        *(_family(metric, [((), value)]) for metric, value in gauges),
+    )
+    return "".join(families)
+
+
+def _family(metric: Metric, rows: Iterable[tuple[tuple[str, ...], int]]) -> str:
+    """HELP, TYPE and samples; rows have the values of metric.labels."""
+    lines = [f"# HELP {metric.name} {metric.help}", f"# TYPE {metric.name} {metric.kind}"]
+    for values, value in rows:
+        labels = ",".join(f'{name}="{text}"' for name, text in zip(metric.labels, values, strict=True))
+        lines.append(f"{metric.name}{{{labels}}} {value}" if labels else f"{metric.name} {value}")
+    return "\n".join((*lines, ""))
 
 
 def _is_aggregator_reachable(context: Context) -> bool:

@@ -7,7 +7,7 @@ import random
 import aiohttp
 
 from rankbeat_operator.errors import AggregatorError, ApiError
-from rankbeat_operator.handlers import certificates, fleet, monitors, namespaces
+from rankbeat_operator.handlers import certificates, fleet, listed, monitors, namespaces
 from rankbeat_operator.handlers.context import Context, Key, Scope, known_monitor
 from rankbeat_operator.kube import files, kinds, verdicts
 from rankbeat_operator.model.observed import Aggregator
@@ -18,8 +18,6 @@ WORKERS = 4
 RECONCILE_SECONDS = 120.0
 """A reconcile that takes longer is given up; each of its requests has a timeout of its own."""
 RETRY_SECONDS = (1.0, 2.0, 5.0, 10.0, 30.0)
-SWEEP_SECONDS = 600.0
-"""How often to look for agents' ConfigMaps in namespaces that nobody asked about."""
 MISSES = 3
 """Polls that may fail before the aggregator counts as not answering."""
 
@@ -62,6 +60,8 @@ async def _reconcile(context: Context, key: Key) -> None:
             await monitors.reconcile(context, key.namespace, key.name)
         case Scope.NAMESPACE:
             await namespaces.reconcile(context, key.namespace)
+        case Scope.RELEASE:
+            await namespaces.reconcile_release(context)
         case Scope.FLEET:
             await fleet.reconcile(context)
         case Scope.CERTIFICATES:
@@ -70,14 +70,9 @@ async def _reconcile(context: Context, key: Key) -> None:
 
 async def resync(context: Context) -> None:
     """Everything once in a while, whatever the watches say; and whether they say what a list says."""
-    swept = float("-inf")
     while True:
         try:
             await _resync(context)
-            if context.clock() - swept >= SWEEP_SECONDS:
-                for namespace in await namespaces.namespaces_with_agents(context):
-                    context.keys.add(Key(Scope.NAMESPACE, namespace))
-                swept = context.clock()
             context.health.resync = context.clock()
         except ApiError as error:
             LOG.warning("resync failed error=%s", error)
@@ -87,8 +82,10 @@ async def resync(context: Context) -> None:
 async def _resync(context: Context) -> None:
     context.keys.add(Key(Scope.CERTIFICATES))
     context.keys.add(Key(Scope.FLEET))
-    listed = await context.cluster.listed(kinds.MONITORS)
-    found = {(m["metadata"]["namespace"], m["metadata"]["name"]): known_monitor(m) for m in listed}
+    await listed.refresh(context)
+    context.keys.add(Key(Scope.RELEASE))
+    every = await context.cluster.listed(kinds.MONITORS)
+    found = {(m["metadata"]["namespace"], m["metadata"]["name"]): known_monitor(m) for m in every}
     knowledge, health = context.knowledge, context.health
     if found == knowledge.monitors:
         health.stale_since = None
@@ -96,7 +93,8 @@ async def _resync(context: Context) -> None:
         health.stale_since = context.clock()
     for namespace, name in found:
         context.keys.add(Key(Scope.MONITOR, namespace, name))
-    for namespace in {*knowledge.opted_in, *(namespace for namespace, _ in found)}:
+    with_agents = listed.namespaces_with_agents(context)
+    for namespace in {*with_agents, *knowledge.opted_in, *(namespace for namespace, _ in found)}:
         context.keys.add(Key(Scope.NAMESPACE, namespace))
 
 

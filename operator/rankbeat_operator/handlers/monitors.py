@@ -3,7 +3,7 @@
 import logging
 
 from rankbeat_contract import names
-from rankbeat_operator.handlers import namespaces
+from rankbeat_operator.handlers import listed, namespaces
 from rankbeat_operator.handlers.context import Context, Key, Scope
 from rankbeat_operator.kube import files, kinds
 from rankbeat_operator.model import monitors, observed, pods, workloads
@@ -28,15 +28,18 @@ async def reconcile(context: Context, namespace: str, name: str) -> None:
     Raises: ApiError.
     """
     manifest = await context.cluster.found(kinds.MONITORS, name, namespace)
-    place = await context.cluster.found(kinds.NAMESPACES, namespace)
-    if manifest is None or place is None or _is_ending(manifest) or _is_ending(place):
+    place = await listed.namespace(context, namespace)
+    if manifest is None or place is None or _is_ending(manifest):
         return
     try:
         monitor = monitors.monitor(manifest)
     except ValueError as error:  # the cluster's CRD is not ours: it took what ours refuses
         await context.events.warn(manifest, "InvalidSpec", str(error))
         return
-    await context.cluster.apply(tenants.configuration(monitor), names.MANAGER_MONITOR)
+    configuration = tenants.configuration(monitor)
+    if not listed.is_intact(context, configuration):
+        applied = await context.cluster.apply(configuration, names.MANAGER_MONITOR)
+        listed.note_intact(context, configuration, applied)
     seen = await _observed(context, monitor, place)
     if seen is None:
         return  # the first poll, whatever its outcome, gives each monitor its turn
@@ -76,7 +79,9 @@ async def _observed(context: Context, monitor: Monitor, place: Manifest) -> Obse
         workload=workload,
         pods=present,
         events=await _events(context, monitor.namespace, workload, present),
-        is_namespace_opted_in=labels(place).get(names.LABEL_INJECT) == "enabled",
+        # The watch knows of a label that came while the last list was under way.
+        is_namespace_opted_in=labels(place).get(names.LABEL_INJECT) == "enabled"
+        or monitor.namespace in knowledge.opted_in,
         is_switched_off=files.is_switched_off(context.settings.fleet_folder),
         verdict=knowledge.verdicts.get((monitor.namespace, monitor.name, workload.uid)) if workload else None,
     )

@@ -6,6 +6,7 @@ from typing import Any
 import kopf
 
 from rankbeat_contract import names
+from rankbeat_operator.handlers import listed
 from rankbeat_operator.handlers.context import Context, Key, Scope, known_monitor
 from rankbeat_operator.model.manifests import Manifest, labels
 
@@ -70,6 +71,8 @@ def note_monitor(context: Context, event: Manifest) -> None:
         context.keys.add(Key(Scope.NAMESPACE, metadata["namespace"]))
         return
     seen = known_monitor(manifest)
+    if place not in known:
+        listed.forget_namespace(context, place[0])
     if known.get(place) != seen:
         known[place] = seen
         context.keys.add(key)
@@ -90,6 +93,7 @@ def note_namespace(context: Context, event: Manifest) -> None:
         opted_in.add(namespace)
     else:
         opted_in.discard(namespace)
+    listed.forget_namespace(context, namespace)
     context.keys.add(Key(Scope.NAMESPACE, namespace))
     _add_targeting(context, namespace, None)
 

@@ -29,7 +29,7 @@ class Incident:
 
 @dataclass(frozen=True, slots=True)
 class JobVerdict:
-    """How one job stands; None is unknown."""
+    """How one job stands; None is unknown, also of ranks_expected while no rank has ever been seen."""
 
     job_uid: str
     ranks_expected: int | None = None
@@ -60,7 +60,7 @@ def verdicts(answer: Manifest) -> Verdicts:
 def _job(job: Manifest) -> JobVerdict:
     return JobVerdict(
         job_uid=job["job_uid"],
-        ranks_expected=_count(job.get("ranks_expected")),
+        ranks_expected=_count(job.get("ranks_expected")) or None,
         ranks_reporting=_count(job.get("ranks_reporting")),
         step=_count(job.get("step")),
         total_steps=_count(job.get("total_steps")) or None,

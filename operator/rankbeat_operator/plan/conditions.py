@@ -205,8 +205,21 @@ def _aggregator_reachable(_: Monitor, observed: Observed, __: Breaker) -> Condit
 
 def _reporting(_: Monitor, observed: Observed, __: Breaker) -> Condition:
     verdict = observed.verdict
-    if verdict is None or verdict.ranks_expected is None or verdict.ranks_reporting is None:
-        return Condition("Reporting", "Unknown", "NoReports", "no rank has reported yet")
+    if verdict is None:
+        return Condition(
+            "Reporting",
+            "Unknown",
+            "NoReports",
+            f"no report about this job has reached the aggregator: once its pods run, look at DaemonSet {names.NODE}",
+        )
+    if not verdict.ranks_expected or verdict.ranks_reporting is None:
+        return Condition(
+            "Reporting",
+            "Unknown",
+            "NoSamples",
+            "no rank has reported yet: a rank is seen from communication.init() on;"
+            " if the job is past it, look at AgentLoaded and at the pods' log",
+        )
     share = f"{verdict.ranks_reporting} of {verdict.ranks_expected} ranks report"
     if verdict.ranks_reporting >= verdict.ranks_expected:
         return Condition("Reporting", "True", "AllRanks", share)
@@ -240,6 +253,8 @@ def _healthy(observed: Observed) -> Condition:
     if observed.verdict is None:
         return Condition("Healthy", "Unknown", "NotJudged", "nothing is known about the ranks yet")
     worst = max(observed.verdict.incidents, key=lambda incident: (incident.level, -incident.started), default=None)
+    if worst is None and not observed.verdict.ranks_expected:
+        return Condition("Healthy", "Unknown", "NotJudged", "no rank has reported yet: see condition Reporting")
     if worst is None:
         return Condition("Healthy", "True", "NoIncident", "no incident is open")
     return Condition("Healthy", "False", _INCIDENT_REASONS.get(worst.kind, "Incident"), worst.message)

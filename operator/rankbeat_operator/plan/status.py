@@ -11,7 +11,8 @@ from rankbeat_operator.plan import breaker, conditions
 from rankbeat_operator.plan.conditions import Condition
 
 NUMBERS_SECONDS = 10.0
-"""A status of which only step and loss moved is written this often: a thousand monitors are 100 writes a second."""
+"""A status of which only step and loss moved is written this often: a thousand monitors are 100 writes a second. Their
+first values are written at once."""
 _NUMBERS = ("step", "loss")
 _KEPT = ("ranks", "step", "totalSteps", "loss", "phase")
 
@@ -61,7 +62,7 @@ def is_due(before: Manifest, after: Manifest, seconds_since_write: float) -> boo
     """Whether a changed status is to be written now."""
     if before == after:
         return False
-    is_more_than_numbers = _without_numbers(before) != _without_numbers(after)
+    is_more_than_numbers = _without_values(before) != _without_values(after)
     return is_more_than_numbers or seconds_since_write >= NUMBERS_SECONDS
 
 
@@ -69,8 +70,9 @@ def _is_news(old: Manifest | None, condition: Condition) -> bool:
     return old is None or old["status"] != "False" or old["reason"] != condition.reason
 
 
-def _without_numbers(status: Manifest) -> dict[str, object]:
-    return {key: value for key, value in status.items() if key not in _NUMBERS}
+def _without_values(status: Manifest) -> dict[str, object]:
+    """The status; of a number only whether it is there."""
+    return {key: None if key in _NUMBERS else value for key, value in status.items()}
 
 
 def _job(observed: Observed) -> dict[str, object]:

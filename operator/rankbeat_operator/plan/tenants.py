@@ -11,8 +11,9 @@ from rankbeat_operator.model.manifests import Manifest, labels, seconds
 from rankbeat_operator.model.monitors import API_VERSION, Monitor
 
 COMPONENT_AGENT = "agent"
-AGENT_GRACE_SECONDS = 600.0
-"""An agent that was replaced stays this long, for pods that a webhook of the old version has just admitted."""
+AGENT_GRACE_SECONDS = 900.0
+"""An agent that was replaced stays this long after its successor came: webhooks of the old version serve until those of
+the new one are ready, which an image to pull can delay by minutes, and pods that they admitted mount it later still."""
 
 _MANAGED_BY = {"app.kubernetes.io/managed-by": names.OPERATOR, "app.kubernetes.io/part-of": "rankbeat"}
 
@@ -79,6 +80,15 @@ def needs_agent(namespace: Manifest, monitors: int) -> bool:
     if "deletionTimestamp" in namespace["metadata"]:
         return False
     return monitors > 0 or labels(namespace).get(names.LABEL_INJECT) == "enabled"
+
+
+def agent_namespaces(labelled: Iterable[Manifest], monitors: Iterable[Manifest], release: str) -> tuple[str, ...]:
+    """Namespaces that must have the agent before a webhook may inject it: labelled ones, and those of the monitors.
+
+    Not the release's: no pod of it is ever injected, and its ConfigMap comes last, the sign that all others are there.
+    """
+    opted_in = {each["metadata"]["name"] for each in labelled if needs_agent(each, 0)}
+    return tuple(sorted((opted_in | {each["metadata"]["namespace"] for each in monitors}) - {release}))
 
 
 def agent_config_map(manifest: Manifest) -> AgentConfigMap:

@@ -1,0 +1,266 @@
+"""Every metric that a program serves: name, kind, labels, HELP text. docs/metrics.md is made from this table.
+
+Names that other programs read stand in rankbeat_contract.names. The agent never imports this module, and it does not
+travel with it (packing.place).
+"""
+
+from functools import partial
+from typing import NamedTuple, Tuple
+
+from rankbeat_contract import names
+
+GAUGE = "gauge"
+COUNTER = "counter"
+HISTOGRAM = "histogram"
+
+RANKS = "collector: ranks"
+COLLECTOR = "collector: itself"
+CLOCK = "clock"
+DEVICES = "devices"
+EXPORTERS = "clock and devices: themselves"
+JOBS = "aggregator: jobs"
+AGGREGATOR = "aggregator: itself"
+OPERATOR = "operator"
+WEBHOOK = "webhook"
+PROGRAMS = (RANKS, COLLECTOR, CLOCK, DEVICES, EXPORTERS, JOBS, AGGREGATOR, OPERATOR, WEBHOOK)
+"""Who serves a metric, and what it speaks of."""
+
+
+class Metric(NamedTuple):
+    """One family on a program's /metrics."""
+
+    name: str
+    """As Prometheus stores it: counters end in _total. The unit is in it."""
+    kind: str
+    """GAUGE, COUNTER or HISTOGRAM."""
+    labels: Tuple[str, ...]
+    help: str
+    program: str
+    """One of PROGRAMS."""
+
+
+JOB_LABELS = ("namespace", "monitor", "job_uid")
+"""The first labels of every metric of JOBS."""
+
+
+def _metric(program: str, labels: Tuple[str, ...], name: str, text: str, *more_labels: str) -> Metric:
+    """A gauge, or a counter where the name says so."""
+    kind = COUNTER if name.endswith("_total") else GAUGE
+    return Metric(name, kind, (*labels, *more_labels), text, program)
+
+
+_rank = partial(_metric, RANKS, ("namespace", "monitor", "rank", "node"))
+_collector = partial(_metric, COLLECTOR, ("node",))
+_clock = partial(_metric, CLOCK, ("node",))
+_devices = partial(_metric, DEVICES, ("node", "vendor"))
+_accelerator = partial(_metric, DEVICES, ("node", "vendor", "device", "uuid", "model", "namespace", "pod", "container"))
+_exporter = partial(_metric, EXPORTERS, ("node", "collector"))
+_job = partial(_metric, JOBS, JOB_LABELS)
+_aggregator = partial(_metric, AGGREGATOR, ())
+_operator = partial(_metric, OPERATOR, ())
+_webhook = partial(_metric, WEBHOOK, ())
+
+RANK_INFO = _rank(names.RANK_INFO, "Where a rank runs; always 1.", "pod", "job", "job_uid", "local_rank", "world_size")
+RANK_STEP = _rank(names.RANK_STEP, "Last finished global step.")
+RANK_STEP_INTERVAL = _rank(names.RANK_STEP_INTERVAL, "From the end of one step to the end of the next, last step.")
+RANK_GAP = _rank(names.RANK_GAP, "From the end of one step to the begin of the next, last step.")
+RANK_IN_STEP = _rank(names.RANK_IN_STEP, "From the begin to the end of the last step; mirrors the gap in other ranks.")
+RANK_PHASE = _rank(names.RANK_PHASE, "1 for the phase that the rank is in.", "phase")
+RANK_LAST_STEP_TIMESTAMP = _rank(names.RANK_LAST_STEP_TIMESTAMP, "When the last step finished, by this node's clock.")
+RANK_LOSS = _rank(names.RANK_LOSS, "Last sampled loss, where this rank holds a valid one.")
+RANK_LOSS_IS_FINITE = _rank(
+    names.RANK_LOSS_IS_FINITE, "1 if the last sampled loss is a number, 0 if it is NaN or infinite."
+)
+RANK_CPU_SECONDS = _rank(names.RANK_CPU_SECONDS, "CPU time of the training process.")
+RANK_RESIDENT_MEMORY = _rank(names.RANK_RESIDENT_MEMORY, "Resident memory of the training process.")
+RANK_RECORDS_LOST = _rank(names.RANK_RECORDS_LOST, "Records overwritten before they were read.")
+RANK_AGENT_ERRORS = _rank(names.RANK_AGENT_ERRORS, "Errors that the agent swallowed.")
+
+COLLECTOR_POLLS = _collector("rankbeat_collector_polls_total", "Polls of this node's rings.")
+COLLECTOR_POLL_SECONDS = _collector("rankbeat_collector_last_poll_seconds", "How long the last poll took.")
+COLLECTOR_ROOT_READABLE = _collector(
+    "rankbeat_collector_kubelet_root_readable", "1 if the kubelet's folder of pods can be opened."
+)
+COLLECTOR_PODS_KNOWN = _collector("rankbeat_collector_pods_known", "1 if the API has said which pods are here.")
+COLLECTOR_PODS = _collector("rankbeat_collector_pods", "Injected pods on this node.")
+COLLECTOR_RINGS = _collector("rankbeat_collector_rings", "Rings read by the last poll.")
+COLLECTOR_REFUSED = _collector(
+    "rankbeat_collector_refused_total", "Files and folders not read, each poll anew.", "reason"
+)
+COLLECTOR_RECORDS_LOST = _collector(
+    "rankbeat_collector_records_lost_total", "Records overwritten before they were read, all ranks."
+)
+COLLECTOR_RANK_CONFLICTS = _collector(
+    "rankbeat_collector_rank_conflicts_total", "Living ranks hidden by a later claim of the same rank."
+)
+COLLECTOR_PUSHES = _collector("rankbeat_collector_pushes_total", "Reports to the aggregator.", "result")
+COLLECTOR_ROWS_DROPPED = _collector(
+    "rankbeat_collector_report_rows_dropped_total", "Steps and scalars that did not fit in a report."
+)
+COLLECTOR_LAST_PUSH = _collector(
+    "rankbeat_collector_last_push_timestamp_seconds", "When the aggregator last accepted a report."
+)
+COLLECTOR_ERRORS = _collector("rankbeat_collector_errors_total", "Unexpected errors of the collector itself.", "loop")
+
+CLOCK_TRUSTED = _clock(names.NODE_CLOCK_TRUSTED, "Whether this node's clock is trusted, with the reason.", "reason")
+CLOCK_OFFSET = _clock(names.NODE_CLOCK_OFFSET, "The reference's clock minus this node's.")
+CLOCK_ERROR_BOUND = _clock(names.NODE_CLOCK_ERROR_BOUND, "Largest error of the offset that the evidence admits.")
+CLOCK_KERNEL_SYNCHRONISED = _clock(
+    "rankbeat_node_clock_kernel_synchronised", "Whether the kernel holds its clock for synchronised (adjtimex)."
+)
+CLOCK_KERNEL_MAX_ERROR = _clock("rankbeat_node_clock_kernel_max_error_seconds", "The kernel's maximum error.")
+CLOCK_KERNEL_ESTIMATED_ERROR = _clock(
+    "rankbeat_node_clock_kernel_estimated_error_seconds", "The kernel's estimated error."
+)
+CLOCK_KERNEL_OFFSET = _clock("rankbeat_node_clock_kernel_offset_seconds", "What the kernel still has to slew.")
+CLOCK_SERVER_VALID = _clock(
+    "rankbeat_node_clock_server_valid",
+    "Whether the server's time takes part in the quorum, with the reason.",
+    "server",
+    "reason",
+)
+CLOCK_SERVER_OFFSET = _clock(
+    "rankbeat_node_clock_server_offset_seconds", "The server's clock minus this node's.", "server"
+)
+CLOCK_SERVER_DELAY = _clock("rankbeat_node_clock_server_delay_seconds", "Round trip to the server.", "server")
+CLOCK_SERVER_STRATUM = _clock("rankbeat_node_clock_server_stratum", "The server's stratum.", "server")
+
+ACCELERATORS = _devices("rankbeat_node_accelerators", "Accelerators that the vendor's library lists.")
+ACCELERATOR_INFO = _accelerator(
+    names.NODE_ACCELERATOR_PREFIX + "info",
+    "1 for each accelerator, with its places: PCI address, the vendor's card and chip numbers.",
+    "pci_address",
+    "card",
+    "chip",
+)
+ACCELERATOR_FIGURES = {
+    figure: _accelerator(names.NODE_ACCELERATOR_PREFIX + figure, text)
+    for figure, text in (
+        ("health_level", "Health by the vendor's library: 0 healthy, 1 minor, 2 major, 3 critical alarm."),
+        (
+            "utilization_ratio",
+            "Share of time the compute cores (NPU: AI Core) were busy; reads 0 while the vendor's profiler is on.",
+        ),
+        ("memory_size_bytes", "High-bandwidth memory of the device."),
+        ("memory_used_bytes", "High-bandwidth memory in use, the driver's own share included."),
+        ("memory_bandwidth_utilization_ratio", "Share of the high-bandwidth memory's bandwidth in use."),
+        ("memory_temperature_celsius", "Temperature of the high-bandwidth memory."),
+        ("memory_frequency_hertz", "Frequency of the high-bandwidth memory."),
+        ("temperature_celsius", "Temperature of the chip."),
+        ("power_watts", "Power drawn by the chip."),
+        ("frequency_hertz", "Present frequency of the compute cores (NPU: AI Core)."),
+        ("frequency_max_hertz", "Rated frequency of the compute cores (NPU: AI Core)."),
+    )
+}
+"""What is measured of an accelerator, by its key in the exporter's Accelerator.figures."""
+ACCELERATOR_ERRORS = _accelerator(
+    names.NODE_ACCELERATOR_PREFIX + "errors",
+    "Number of error codes that the device reports; 0 is none, absent is unknown.",
+)
+ACCELERATOR_ERROR = _accelerator(
+    names.NODE_ACCELERATOR_PREFIX + "error",
+    "1 for each error code that the device reports, in hex as the vendor's fault tables print it.",
+    "code",
+)
+ACCELERATOR_CALL_FAILURES = _devices(
+    names.NODE_ACCELERATOR_PREFIX + "call_failures_total",
+    "Calls of the vendor's library without a usable answer, with the library's code or ours.",
+    "call",
+    "code",
+)
+ACCELERATOR_DRIVER_RESTARTS = _devices(
+    names.NODE_ACCELERATOR_PREFIX + "driver_restarts_total",
+    "Times the process that calls the vendor's library was replaced, because it hung or died.",
+)
+
+EXPORTER_SUCCESS = _exporter(
+    names.NODE_COLLECTOR_SUCCESS, "Whether the collector could measure; its series are absent where it could not."
+)
+EXPORTER_FAILURE = _exporter(
+    "rankbeat_node_collector_failure", "1 while the collector cannot measure, with the reason.", "reason"
+)
+EXPORTER_DURATION = _exporter("rankbeat_node_collector_duration_seconds", "How long the last collection took.")
+EXPORTER_LAST_COLLECT = _exporter(
+    "rankbeat_node_collector_last_collect_timestamp_seconds", "When the last collection ended, by this node's clock."
+)
+
+JOB_INFO = _job(names.JOB_INFO, "A job that reports speak of.", "job", "experiment")
+JOB_PAUSED = _job(names.JOB_PAUSED, "1 while the monitor is paused: incidents are known, levels are 0.")
+JOB_ATTEMPT = _job(names.JOB_ATTEMPT, "Attempt, from 1, as far as this aggregator saw.")
+JOB_RANKS_EXPECTED = _job(names.JOB_RANKS_EXPECTED, "Ranks that should report.")
+JOB_RANKS_REPORTING = _job(names.JOB_RANKS_REPORTING, "Ranks that report, or came to their end.")
+JOB_STEP_MIN = _job(names.JOB_STEP_MIN, "Smallest last finished step of a rank.")
+JOB_STEP_MAX = _job(names.JOB_STEP_MAX, "Largest last finished step of a rank.")
+JOB_STEP_INTERVAL = _job(names.JOB_STEP_INTERVAL, "Median step interval of the newest steps.")
+JOB_STALL_SECONDS = _job(names.JOB_STALL_SECONDS, "How long the job was seen without progress.")
+JOB_LOSS = _job(names.JOB_LOSS, "Newest loss of the lowest rank that holds a valid one.")
+JOB_LOSS_IS_FINITE = _job(names.JOB_LOSS_IS_FINITE, "0 where that loss is not finite.")
+JOB_PHASE = _job(names.JOB_PHASE, "Ranks in a phase.", "phase")
+JOB_LIMIT_SECONDS = _job(names.JOB_LIMIT_SECONDS, "Limits in force.", "limit")
+JOB_INCIDENT_LEVEL = _job(
+    names.JOB_INCIDENT_LEVEL, "0 healthy, 1 warning, 2 critical; absent while the kind cannot be judged.", "kind"
+)
+JOB_INCIDENT_STARTED = _job(names.JOB_INCIDENT_STARTED, "When the trouble began.", "kind")
+JOB_SUSPECT = _job(
+    names.JOB_SUSPECT, "1 for each rank that an open incident names.", "kind", "rank", "node", "pod", "evidence"
+)
+
+AGGREGATOR_REPORTS = _aggregator("rankbeat_aggregator_reports_total", "Reports received, by result.", "result")
+AGGREGATOR_REPORTS_WITHOUT_NODE = _aggregator(
+    "rankbeat_aggregator_reports_without_node_claim_total", "Reports whose token names no node."
+)
+AGGREGATOR_EVALUATIONS = _aggregator("rankbeat_aggregator_evaluations_total", "Times that all jobs were judged.")
+AGGREGATOR_EVALUATION_SECONDS = _aggregator("rankbeat_aggregator_evaluation_seconds_total", "Time spent judging.")
+AGGREGATOR_EVALUATION_TIMESTAMP = _aggregator(
+    "rankbeat_aggregator_evaluation_timestamp_seconds", "When all jobs were judged last."
+)
+AGGREGATOR_JOBS = _aggregator("rankbeat_aggregator_jobs", "Jobs known.")
+AGGREGATOR_RANKS = _aggregator("rankbeat_aggregator_ranks", "Rank processes of the newest attempts.")
+AGGREGATOR_NODES = _aggregator("rankbeat_aggregator_nodes", "Nodes that reported in the last ten minutes.")
+AGGREGATOR_NODES_SILENT = _aggregator("rankbeat_aggregator_nodes_silent", "Nodes among them whose reports stopped.")
+AGGREGATOR_NODE_REPORT_AGE = _aggregator(
+    "rankbeat_aggregator_node_report_age_seconds", "Age of a silent node's last report.", "node"
+)
+AGGREGATOR_MONITORS_AGE = _aggregator(
+    "rankbeat_aggregator_monitors_age_seconds", "Since the API server last spoke of monitors."
+)
+
+OPERATOR_RECONCILES = _operator(
+    "rankbeat_operator_reconciles_total", "Reconciles by what they were about and how they ended.", "scope", "result"
+)
+OPERATOR_API_REQUESTS = _operator(
+    "rankbeat_operator_api_requests_total", "Requests to the API server, watches not counted.", "method"
+)
+OPERATOR_MONITORS = _operator("rankbeat_operator_monitors", "TrainingMonitors known.")
+OPERATOR_AGGREGATOR_REACHABLE = _operator(
+    "rankbeat_operator_aggregator_reachable", "1 if the aggregator gave its verdicts when last asked."
+)
+OPERATOR_FLEET_VALID = _operator("rankbeat_operator_fleet_valid", "1 if the install's values can be followed.")
+OPERATOR_HEALTHY = _operator("rankbeat_operator_healthy", "1 while the operator is at work; /healthz says why not.")
+
+WEBHOOK_INJECTIONS = _webhook(
+    "rankbeat_webhook_injections_total",
+    "Pods by what became of them; result is injected, skipped, untouched or failed.",
+    "result",
+    "reason",
+)
+WEBHOOK_REQUEST_SECONDS = Metric(
+    "rankbeat_webhook_request_seconds", HISTOGRAM, (), "Time from the request to the answer.", WEBHOOK
+)
+WEBHOOK_WAITING = _webhook(
+    "rankbeat_webhook_waiting",
+    "1 while this replica is not ready for want of this; 0 for good once it was ready.",
+    "what",
+)
+WEBHOOK_CACHE_AGE = _webhook(
+    "rankbeat_webhook_cache_age_seconds", "Time since the API server last answered for this cache.", "cache"
+)
+WEBHOOK_CACHE_STALE = _webhook(
+    "rankbeat_webhook_cache_stale", "1 where the age is over a minute: decisions go on.", "cache"
+)
+
+TABLE = (
+    *(value for value in tuple(globals().values()) if isinstance(value, Metric)),
+    *ACCELERATOR_FIGURES.values(),
+)
+"""All of them."""

@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# One benchmark by name: a table on stdout, the figures in build/bench/NAME.json. Run it on a quiet machine.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+name=$1
+shift
+script=bench/${name//-/_}.py
+[ -f "$script" ] || { echo "no benchmark $name; there are: $(ls bench | sed 's/\.py$//; s/_/-/g' | tr '\n' ' ')" >&2; exit 2; }
+case $name in
+    step-overhead)
+        python3 dev/setup.py --only uv mindformers
+        # MindFormers writes ./output where it stands.
+        root=$PWD
+        mkdir -p build/bench/mindformers && cd build/bench/mindformers
+        exec "$root/build/mindformers/bin/python" "$root/$script" "$@" ;;
+    *)
+        python3 dev/setup.py --only uv venv
+        exec .venv/bin/python "$script" "$@" ;;
+esac
