@@ -307,35 +307,39 @@ def refusal(kube: Kube) -> Iterator[Refusal]:
     refusal.end()
 
 
-def test_the_release_namespace_has_the_agent_only_after_every_other_namespace(crd, kube, release, tmp_path, refusal):
+def test_the_release_namespace_has_the_agent_only_after_every_other_namespace(operator, kube, release, refusal):
     """A webhook of this version is ready once it is there: seen in a real run, pods started with an empty volume."""
-    namespaces = [kube.namespace(labels={"rankbeat.io/inject": "enabled"}) for _ in range(2)]
-    monitored = kube.namespace()
+    sign = operator.until("the sign", lambda: agents(kube, release))
+    namespace, monitored = kube.namespace(), kube.namespace()
+    refusal.begin(namespace, "RequestEntityTooLarge")
+    opt_in(kube, namespace)
     kube.apply(a_monitor_manifest(namespace=monitored))
-    own = kube.namespace()
-    refusal.begin(namespaces[0], "RequestEntityTooLarge")
-    with operator_process.running(kube.kubeconfig, own, tmp_path) as operator:
-        operator.until("one waits", lambda: "namespaces_without_it=1" in operator.log.read_text())
-        operator.until("the others", lambda: agents(kube, namespaces[1]) and agents(kube, monitored))
-        assert (agents(kube, namespaces[0]), agents(kube, own)) == ([], [])
 
-        refusal.end()
+    kube.resource("v1", "ConfigMap").delete(name=sign[0], namespace=release)
 
-        sign = operator.until("the sign", lambda: agents(kube, own))
-        assert agents(kube, namespaces[0]) == sign
-
-        kube.resource("v1", "ConfigMap").delete(name=sign[0], namespace=own)
-        operator.until("the sign again", lambda: agents(kube, own))
+    operator.until("one is waited for", lambda: "namespaces_without_it=1" in operator.log.read_text())
+    operator.until("another has it", lambda: agents(kube, monitored))
+    assert (agents(kube, namespace), agents(kube, release)) == ([], [])
+    refusal.end()
+    operator.until("the sign again", lambda: agents(kube, release) == sign)
+    assert agents(kube, namespace) == sign
 
 
-def test_a_namespace_that_refuses_the_agent_holds_nobody_up(crd, kube, release, tmp_path, refusal):
-    namespace = kube.namespace(labels={"rankbeat.io/inject": "enabled"})
-    own = kube.namespace()
+def test_a_namespace_that_refuses_the_agent_holds_nobody_up(operator, kube, release, refusal):
+    sign = operator.until("the sign", lambda: agents(kube, release))
+    namespace = kube.namespace()
     refusal.begin(namespace, "Forbidden")
-    with operator_process.running(kube.kubeconfig, own, tmp_path) as operator:
-        operator.until("the sign", lambda: agents(kube, own))
+    opt_in(kube, namespace)
 
+    kube.resource("v1", "ConfigMap").delete(name=sign[0], namespace=release)
+
+    operator.until("the sign again", lambda: agents(kube, release) == sign)
     assert agents(kube, namespace) == []
+
+
+def opt_in(kube: Kube, namespace: str) -> None:
+    labels = {"rankbeat.io/inject": "enabled"}
+    kube.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": labels}})
 
 
 def test_a_replaced_agent_stays_while_webhooks_of_the_old_version_may_inject_it(operator, kube):
