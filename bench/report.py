@@ -14,7 +14,7 @@ BENCH = ROOT / "build/bench"
 SECTIONS: Mapping[str, tuple[str, str]] = {
     "demo-cold": (
         "The demo, nothing cached",
-        "`make demo` from a clean clone, caches of ours, of Go and of uv empty: all is downloaded, Kubernetes is built.",
+        "`make demo` from a clean clone, our caches and those of Go and uv empty: Kubernetes is built from source.",
     ),
     "setup-cold": ("Set-up, nothing cached", "The steps of the same run; independent steps run side by side."),
     "demo": (
@@ -28,9 +28,9 @@ SECTIONS: Mapping[str, tuple[str, str]] = {
 }
 HEAD = """# Benchmarks
 
-Written by `make bench-report` from the files that the benchmarks leave under `build/`; each has one command, `make bench-NAME`.
-The machines are small, shared and noisy: compare figures of one run with each other, not across runs. All of it was
-measured on CPUs; what hardware has yet to show stands in [unverified.md](unverified.md).
+Written by `make bench-report` from the files that the benchmarks leave under `build/`; each has one command,
+`make bench-NAME`. The machines are small, shared and noisy: compare figures of one run with each other, not across
+runs. All of it was measured on CPUs; what hardware has yet to show stands in [unverified.md](unverified.md).
 """
 
 
