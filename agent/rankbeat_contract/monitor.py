@@ -20,7 +20,7 @@ PHASE_LIMITS = {
     "recovering": 1800.0,
 }
 """Seconds that a phase other than `train` may last. Source: half an hour for start and compile, DLRover's hour for
-what may compile again (docs/architecture: stalls)."""
+what may compile again (docs/sources.md, Stalls)."""
 
 
 class Limits(NamedTuple):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rankbeat_setup.runs import Run
 
 UV = "uv==0.13.9"
-# Go 1.27 builds an apiserver with malformed OpenAPI: readyz is green and `kubectl apply` fails (facts/cluster.md, 1).
+# Go 1.27 builds an apiserver with malformed OpenAPI: readyz is green and `kubectl apply` fails (docs/sources.md).
 GO_SERIES = "go1.26"
 POLICY = Path("/usr/sbin/policy-rc.d")
 

@@ -17,7 +17,7 @@ def test_a_job_that_came_to_its_end_has_not_crashed():
 
 
 def test_a_process_that_fails_after_all_ranks_reached_the_end_is_a_teardown():
-    """MindSpore, 1 of 23 finished runs: SIGSEGV in interpreter teardown (facts/python.md, 8)."""
+    """MindSpore, 1 of 23 finished runs: SIGSEGV in interpreter teardown (docs/sources.md, MindSpore)."""
     end = {"step": 4000, "entered_step": 4000, "phase": "between", "alive": False}
     judge = Judge().hears(0, done(0), stalled(1, 1, **end))
 

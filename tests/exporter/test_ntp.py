@@ -1,4 +1,4 @@
-"""Which NTP answers are believed. C-numbers: public reports in facts/ascend.md 6.3."""
+"""Which NTP answers are believed. C-numbers: public reports in docs/sources.md, NTP."""
 
 from __future__ import annotations
 

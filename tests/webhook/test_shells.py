@@ -13,7 +13,7 @@ import pytest
 import webhook_builders as build
 
 MAY_DIFFER = {"PYTHONPATH", "PWD", "OLDPWD", "SHLVL", "_"}
-"""docs/injection: all that may differ in /proc/1/environ, beside RANKBEAT_*."""
+"""docs/adr/0002: all that may differ in /proc/1/environ, beside RANKBEAT_*."""
 
 SEEN = """
 import json, os, sys

@@ -33,7 +33,7 @@ def _exit_door(process: rank.Rank, note: Callable[[Any, Any], None]) -> Callable
 def head_and_tail(base: Any, seen: steps.Steps) -> Tuple[Any, Any]:
     """The two callback classes; base is MindSpore's Callback.
 
-    Only `on_train_*` names: `Model.fit` refuses a class that defines an old one (facts/mindspore.md, 2.1).
+    Only `on_train_*` names: `Model.fit` refuses a class that defines an old one (docs/sources.md, MindSpore).
     """
     process = seen.process
 

@@ -6,7 +6,7 @@ from typing import Any, Dict, NamedTuple
 from rankbeat_contract import monitor
 
 POINTS = 200
-"""Samples of a whole run where the monitor leaves the interval to us (DESIGN: sampling, `interval: auto`)."""
+"""Samples of a whole run where the monitor leaves the interval to us (sampling, `interval: auto`)."""
 
 
 class Sampling(NamedTuple):

@@ -26,7 +26,7 @@ def loss_of(outputs: Any) -> Optional[float]:
         return outputs
     if not hasattr(outputs, "asnumpy"):
         return None
-    # Never copy().asnumpy(): 1002 us against 0.6 us of item() (facts/mindspore.md, 3.6).
+    # Never copy().asnumpy(): 1002 us against 0.6 us of item() (docs/sources.md, MindSpore).
     return float(outputs.item() if outputs.size == 1 else outputs.asnumpy().mean())
 
 
@@ -40,7 +40,7 @@ def global_step_of(optimizer: Any) -> int:
 
 def total_steps_of(parameters: Parameters) -> int:
     """Steps that this train() call is going to make."""
-    # Without sink mode batch_num may be sink_size (facts/mindspore.md, 2.4).
+    # Without sink mode batch_num may be sink_size (docs/sources.md, MindSpore).
     in_sink_mode = parameters.get("dataset_sink_mode")
     batches = parameters["batch_num"] if in_sink_mode else parameters["train_dataset"].get_dataset_size()
     return int(parameters["epoch_num"] * batches)

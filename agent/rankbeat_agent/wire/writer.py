@@ -167,7 +167,7 @@ def claim(directory: str, file_bytes: int, attempt: int, local_rank: int, starte
     path = os.path.join(directory, run_id)  # noqa: PTH118 - no pathlib in a training process
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
-        # A store into a hole of a full tmpfs is SIGBUS; this fails with ENOSPC instead (facts/injection.md, 1).
+        # A store into a hole of a full tmpfs is SIGBUS; this fails with ENOSPC instead (docs/sources.md, Injection).
         os.posix_fallocate(descriptor, 0, file_bytes)
         os.fchmod(descriptor, 0o644)
         fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1)

@@ -12,7 +12,7 @@ from rankbeat_contract import names
 
 TEARDOWN = "teardown"
 """All ranks reached the end of training, a process failed after it. Seen in 1 of 23 finished jobs with MindSpore 2.9
-(facts/python.md, 8): no failure of training."""
+(docs/sources.md, MindSpore): no failure of training."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """No progress: the job as a whole finishes no step and changes no phase for longer than its limit.
 
-Source of the limits: facts/training.md, 3.2 (DESIGN.md, decision 8).
+Source of the limits: docs/sources.md, Stalls.
 """
 
 from collections.abc import Sequence

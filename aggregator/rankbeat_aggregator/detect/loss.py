@@ -9,7 +9,7 @@ from rankbeat_aggregator.window.view import JobView
 from rankbeat_contract import names
 
 CRITICAL_SAMPLES = 2
-"""Samples in a row that page: one may be a spike that the next update heals (facts/training.md, 3.2)."""
+"""Samples in a row that page: one may be a spike that the next update heals (docs/sources.md, Stalls)."""
 
 
 def _valid(seen: JobView) -> list[Member]:

@@ -7,7 +7,7 @@ from rankbeat_aggregator.window import job as jobs
 from rankbeat_aggregator.window.job import Job
 
 SILENT_INTERVALS = 3.0
-"""A node that missed this many pushes is silent (DESIGN, stalls): one lost push is not news."""
+"""A node that missed this many pushes is silent (docs/sources.md, Stalls): one lost push is not news."""
 WARM_INTERVALS = 2.0
 """Pushes of every known node that we wait for after our own start before any verdict."""
 FORGOTTEN_SECONDS = 600.0

@@ -23,7 +23,7 @@ SAMPLED_RANKS = 256
 
 DELETION_SECONDS = 60.0
 """How long the ends of ranks are put down to a pod of the job that is being deleted. Source: the garbage collector
-deletes at 20 pods a second by default, and a killed peer is noticed after 34 to 42 s (facts/mindspore.md, 1.4)."""
+deletes at 20 pods a second by default, and a killed peer is noticed after 34 to 42 s (docs/sources.md, MindSpore)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 # CoreDNS runs plugins in the order built into the program, so `template` needs a server block of its own; each
-# directive stands on a line of its own (facts/cluster.md, 6).
+# directive stands on a line of its own (docs/sources.md).
 COREFILE = """cluster.local:53 in-addr.arpa:53 {
     errors
     kubernetes cluster.local in-addr.arpa {

@@ -2,7 +2,7 @@
 
 With version 1 the kubelet's cgroupRoot must exist beforehand in every hierarchy, its cpuset filled from the top. runc
 makes its folders on the version 2 side of a hybrid machine as well, so that side is swept too. A machine with version 2
-alone takes the last branch of make(), which has not been run (facts/cluster.md, 8).
+alone takes the last branch of make(), which has not been run (docs/sources.md).
 """
 
 from __future__ import annotations

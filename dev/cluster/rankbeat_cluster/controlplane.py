@@ -1,4 +1,4 @@
-"""Command lines of etcd, kube-apiserver, kube-controller-manager, kube-scheduler (reasons: facts/cluster.md, 4)."""
+"""Command lines of etcd, kube-apiserver, kube-controller-manager, kube-scheduler (docs/sources.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What makes a node of namespaces a Kubernetes node: containerd, CNI, kubelet, kube-proxy (facts/cluster.md, 4)."""
+"""What makes a node of namespaces a Kubernetes node: containerd, CNI, kubelet, kube-proxy (docs/sources.md)."""
 
 from __future__ import annotations
 

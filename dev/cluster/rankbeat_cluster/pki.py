@@ -1,6 +1,6 @@
 """The cluster's own certificates and kubeconfigs, made anew for each cluster in about 0.1 s.
 
-Kubernetes bootstraps the RBAC of these names itself (facts/cluster.md, 3); no further binding is needed.
+Kubernetes bootstraps the RBAC of these names itself (docs/sources.md); no further binding is needed.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ INVALID_SNAPSHOT = "InvalidSnapshot"
 STALE = "Stale"
 
 CODE_NO_FUNCTION = -99998
-"""The library lacks the symbol (the number that the vendor's own wrapper uses, facts/ascend.md 1.6)."""
+"""The library lacks the symbol (the number that the vendor's own wrapper uses, docs/sources.md, DCMI)."""
 
 
 class Answer(NamedTuple):

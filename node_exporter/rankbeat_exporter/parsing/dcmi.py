@@ -1,4 +1,4 @@
-"""What DCMI's raw numbers mean: units, and the numbers that mean nothing (facts/ascend.md 1.6, 3.4).
+"""What DCMI's raw numbers mean: units, and the numbers that mean nothing (docs/sources.md, DCMI).
 
 Unknown is a missing figure and a named failure, never a number.
 """

@@ -1,7 +1,7 @@
 """An NTP server's answer: whether it may be believed, and what it says.
 
 Rules are RFC 5905's (packet sanity, kiss codes, root distance); limits are ntpd's. The public reports behind each rule
-are the cases C1 to C11 of facts/ascend.md 6.3, repeated in tests/exporter/test_ntp.py.
+are the cases C1 to C11 of docs/sources.md, NTP, repeated in tests/exporter/test_ntp.py.
 """
 
 from __future__ import annotations

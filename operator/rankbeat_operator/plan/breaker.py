@@ -1,6 +1,6 @@
 """Whether injection may be what keeps a job from starting. If it may, new pods come without the agent.
 
-A wrong opening costs observations, a wrong closing costs the job. Source: docs/adr, injection that cannot hurt.
+A wrong opening costs observations, a wrong closing costs the job. Source: docs/adr/0002.
 """
 
 from collections.abc import Iterator

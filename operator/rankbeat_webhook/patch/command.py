@@ -1,6 +1,6 @@
 """How the agent's folder gets onto PYTHONPATH without hiding what the image has there.
 
-Source of every rule: docs/injection, measured on a real cluster (facts: shells, PYTHONPATH of images).
+Source of every rule: docs/sources.md, Injection.
 """
 
 from __future__ import annotations
