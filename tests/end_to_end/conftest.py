@@ -12,6 +12,7 @@ from collections.abc import Iterator
 import pytest
 
 import product as products
+from rankbeat_cluster import leftovers, state
 from rankbeat_demo import cluster, install
 from rankbeat_demo.prometheus import Prometheus
 
@@ -25,10 +26,15 @@ def product() -> Iterator[products.Product]:
         return
     command = [sys.executable, "-m", "rankbeat_demo"]
     subprocess.run([*command, "down"], check=True, timeout=120)
+    before, marks = leftovers.snapshot(), None
     try:
         done = subprocess.run([*command, "up"], check=False, timeout=900)
         demo = json.loads((cluster.BUILD / "demo.json").read_text())
         assert done.returncode == 0, "make demo failed, see above"
+        running = state.load(cluster.state())
+        assert running is not None
+        marks = leftovers.marks(cluster.state(), running)
         yield products.Product(demo, prometheus)
     finally:
         subprocess.run([*command, "down"], check=True, timeout=120)
+    assert leftovers.leftovers(before, leftovers.snapshot(), marks) == (), "make demo-down leaves something behind"
