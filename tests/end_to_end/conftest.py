@@ -17,6 +17,14 @@ from rankbeat_demo import cluster, install
 from rankbeat_demo.prometheus import Prometheus
 
 
+def demo_program(verb: str, timeout_seconds: float) -> None:
+    """What `make demo` and `make demo-down` run."""
+    path = os.pathsep.join(str(cluster.ROOT / "dev" / name) for name in ("cluster", "images", "demo"))
+    command = [sys.executable, "-m", "rankbeat_demo", verb]
+    environment = {**os.environ, "PYTHONPATH": path}
+    subprocess.run(command, check=True, timeout=timeout_seconds, env=environment, cwd=cluster.ROOT)
+
+
 @pytest.fixture(scope="session")
 def product() -> Iterator[products.Product]:
     """Rankbeat after `make demo`: a job was monitored, hung, and paged somebody."""
@@ -24,17 +32,15 @@ def product() -> Iterator[products.Product]:
     if os.environ.get("RANKBEAT_RUNNING"):
         yield products.Product(json.loads((cluster.BUILD / "demo.json").read_text()), prometheus)
         return
-    command = [sys.executable, "-m", "rankbeat_demo"]
-    subprocess.run([*command, "down"], check=True, timeout=120)
+    demo_program("down", 120)
     before, marks = leftovers.snapshot(), None
     try:
-        done = subprocess.run([*command, "up"], check=False, timeout=900)
+        demo_program("up", 900)
         demo = json.loads((cluster.BUILD / "demo.json").read_text())
-        assert done.returncode == 0, "make demo failed, see above"
         running = state.load(cluster.state())
         assert running is not None
         marks = leftovers.marks(cluster.state(), running)
         yield products.Product(demo, prometheus)
     finally:
-        subprocess.run([*command, "down"], check=True, timeout=120)
+        demo_program("down", 120)
     assert leftovers.leftovers(before, leftovers.snapshot(), marks) == (), "make demo-down leaves something behind"
