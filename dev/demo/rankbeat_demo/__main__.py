@@ -71,6 +71,25 @@ The cluster stays up. Look around:
 Take it down: make demo-down""")
 
 
+def diagnosis() -> str:
+    """What a person would look at first."""
+    looks = (
+        ("get", "pods", "-A", "-o", "wide"),
+        ("get", "events", "-A", "--field-selector", "type=Warning", "--sort-by", ".lastTimestamp"),
+        ("-n", "training", "describe", "tmon"),
+        ("-n", "training", "logs", "-l", "batch.kubernetes.io/job-name=llm", "--tail=15", "--prefix"),
+        ("-n", install.NAMESPACE, "logs", "-l", "app.kubernetes.io/part-of=rankbeat", "--tail=15", "--prefix"),
+    )
+    told = []
+    for look in looks:
+        try:
+            said = cluster.kubectl(*look)
+        except (cluster.CommandError, subprocess.TimeoutExpired) as error:
+            said = str(error)
+        told.append(f"$ kubectl {' '.join(look)}\n{said[-4000:]}")
+    return "\n".join(told)
+
+
 def down() -> int:
     subprocess.run([sys.executable, "-m", "rankbeat_cluster", "down", "--name", cluster.NAME], check=True)
     return 0
@@ -89,6 +108,7 @@ def main() -> int:
         return up(arguments.fault)
     except (cluster.CommandError, TimeoutError) as error:
         print(f"\nthe demo stopped: {error}", file=sys.stderr)
+        print(diagnosis(), file=sys.stderr)
         print(
             f"the cluster is as it was: KUBECONFIG={cluster.kubeconfig()}; `make demo-down` removes it", file=sys.stderr
         )
