@@ -4,6 +4,7 @@ import itertools
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from rich import console, live
 
@@ -46,9 +47,11 @@ def start_job(progress: Progress, prometheus: str, picture: Picture) -> None:
         cluster.kubectl("delete", "-f", job, "--ignore-not-found", timeout_seconds=90)  # of an earlier demo
         cluster.kubectl("apply", "-f", job)
         wait_for("monitor training/llm Ready with 2/2 ranks", is_ready, 180)
+    with progress.step("numbers", "waiting for the first loss in Prometheus and in the monitor's status"):
+        wait_for("losses in Prometheus", lambda: Prometheus(prometheus).vector(JOB.series(names.RANK_LOSS)), 30)
+        wait_for("a loss in the monitor's status", lambda: status_of_monitor().get("loss"), 30)
     monitors = cluster.kubectl("-n", JOB.namespace, "get", "tmon")
     print(monitors)
-    wait_for("losses in Prometheus", lambda: Prometheus(prometheus).vector(JOB.series(names.RANK_LOSS)), 30)
     show(Prometheus(prometheus), 15)
     picture.command("kubectl apply -f examples/msrun-job/")
     picture.command("kubectl -n training get tmon", monitors)
@@ -60,10 +63,13 @@ def has_agent() -> bool:
     return f"configmap/{names.AGENT_CONFIG_MAP_PREFIX}" in found
 
 
-def is_ready() -> bool:
+def status_of_monitor() -> dict[str, Any]:
     status = cluster.kubectl_json("-n", JOB.namespace, "get", "tmon", JOB.monitor).get("status")
-    if not isinstance(status, dict):
-        return False
+    return status if isinstance(status, dict) else {}
+
+
+def is_ready() -> bool:
+    status = status_of_monitor()
     conditions = {each["type"]: each["status"] for each in status.get("conditions", ())}
     return conditions.get("Ready") == "True" and status.get("ranks", {}).get("summary") == f"{RANKS}/{RANKS}"
 
