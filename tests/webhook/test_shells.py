@@ -137,7 +137,9 @@ def test_the_exit_code_is_the_process_s_own(shell, code):
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGKILL])
 def test_a_signal_reaches_the_process_itself(shell, number):
-    with subprocess.Popen([*wrapped(shell, ["cat"])], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+    # Whoever started us in the background had SIGINT ignored, which processes inherit: env puts it right and goes.
+    command = ["env", "--default-signal", *wrapped(shell, ["cat"])]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         process.stdin.write(b"x")
         process.stdin.flush()
         assert process.stdout.read(1) == b"x"
