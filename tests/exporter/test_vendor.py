@@ -180,13 +180,21 @@ def test_while_one_child_cannot_be_killed_no_other_is_started(child):
     starts[1].wake()
 
 
+def environment_of(pid: int) -> list[bytes]:
+    """A started process's environment; for a moment in exec the kernel shows none."""
+    until = time.monotonic() + 5
+    while not (found := Path(f"/proc/{pid}/environ").read_bytes()) and time.monotonic() < until:
+        time.sleep(0.001)
+    return found.split(b"\0")
+
+
 def test_the_environment_leads_the_loader_to_the_librarys_neighbours(child, tmp_path, monkeypatch):
     made = vendor_child.start_child(tmp_path)
 
-    environment = Path(f"/proc/{made.pid}/environ").read_bytes().split(b"\0")
+    environment = environment_of(made.pid)
+    made.communicate()
 
     assert f"LD_LIBRARY_PATH={tmp_path}/lib64/driver:{tmp_path}/lib64/common:{tmp_path}/lib64".encode() in environment
-    made.communicate()
 
 
 @pytest.fixture
