@@ -122,6 +122,7 @@ def test_the_api_server_takes_every_object(kube, control_plane):
         [
             *(HELM, "install", "rankbeat", CHART, "--namespace", namespace, "--kubeconfig", control_plane.kubeconfig),
             *("--values", CHART / "values-demo.yaml", "--dry-run=server"),
+            "--take-ownership",  # other tests of this session may have applied some of them
         ],
         capture_output=True,
         text=True,
