@@ -13,6 +13,7 @@ import os
 import subprocess
 import tarfile
 import tempfile
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
     from rankbeat_cluster.state import Node
 
+IMPORT_TRIES = 3
+"""When a name moves to a new image, containerd 1.6 may collect the old one's snapshots while the new one is unpacked on
+top of them: "parent snapshot does not exist"."""
 PAUSE_SOURCE = """
 #include <signal.h>
 #include <unistd.h>
@@ -156,10 +160,19 @@ def load(archive: Path, digest: str, target: Node) -> bool:
     marks = [folder / reference.replace("/", "_") for reference in references(archive)]
     if all(mark.exists() and mark.read_text() == digest for mark in marks):
         return False
-    command = ["ctr", "--namespace", "k8s.io", "images", "import", str(archive)]
-    done = subprocess.run(node.inside(target, command), capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise errors.ClusterError(f"import of {archive} into node {target.name}: {(done.stdout + done.stderr).strip()}")
+    command = node.inside(target, ["ctr", "--namespace", "k8s.io", "images", "import", str(archive)])
+    said = ""
+    for _ in range(IMPORT_TRIES):
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode == 0:
+            break
+        said = (done.stdout + done.stderr).strip()
+        time.sleep(1)
+    else:
+        raise errors.ClusterError(
+            f"import of {archive} into node {target.name}: {said}; "
+            f"if it stays so, take the cluster down and remove {target.containerd}"
+        )
     folder.mkdir(exist_ok=True)
     for mark in marks:
         mark.write_text(digest)
