@@ -8,11 +8,13 @@ script=bench/${name//-/_}.py
 [ -f "$script" ] || { echo "no benchmark $name; there are: $(ls bench | sed 's/\.py$//; s/_/-/g' | tr '\n' ' ')" >&2; exit 2; }
 case $name in
     step-overhead)
-        python3 dev/setup.py --only uv mindformers
+        # ENVIRONMENT=mindformers adds the arm MFLossMonitor; it takes long (docs/NEXT.md).
+        environment=${ENVIRONMENT:-mindspore}
+        python3 dev/setup.py --only uv "$environment"
         # MindFormers writes ./output where it stands.
         root=$PWD
-        mkdir -p build/bench/mindformers && cd build/bench/mindformers
-        exec "$root/build/mindformers/bin/python" "$root/$script" "$@" ;;
+        mkdir -p build/bench/scratch && cd build/bench/scratch
+        exec "$root/build/$environment/bin/python" "$root/$script" "$@" ;;
     *)
         python3 dev/setup.py --only uv venv
         exec .venv/bin/python "$script" "$@" ;;
