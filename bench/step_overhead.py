@@ -4,12 +4,12 @@
 
 One training on CPU (MLP, graph mode, meant to take 2.6 ms a step) in which blocks of steps alternate, in random order,
 between arms: `off` and `off_again` (no agent: the A/A control), `agent`, MindSpore's LossMonitor(1) and, where
-MindFormers is installed, its MFLossMonitor. A round holds one block of each arm, so that a drift of the machine meets all alike. A round's ratio is
-the mean step of the arm's block over that of `off`: the mean, since a median would not see the steps that flush and
-sample. `ratio` is the geometric mean of the rounds' ratios without their lowest and highest tenth, its 95 % interval
-from a bootstrap over rounds. It is for `interval: auto`; samples and flushes of the whole run fall into the agent's
-share of it, so its blocks hold several times what a run holds. Exit 1 and `inconclusive` when the A/A interval
-excludes 1 or is wider than 0.005 to either side.
+MindFormers is installed, its MFLossMonitor. A round holds one block of each arm, so that a drift of the machine meets
+all alike. A round's ratio is the mean step of the arm's block over that of `off`: the mean, since a median would not
+see the steps that flush and sample. `ratio` is the geometric mean of the rounds' ratios without their lowest and
+highest tenth, its 95 % interval from a bootstrap over rounds. It is for `interval: auto`; samples and flushes of the
+whole run fall into the agent's share of it, so its blocks hold several times what a run holds. Exit 1 and
+`inconclusive` when the A/A interval excludes 1 or is wider than 0.005 to either side.
 """
 
 import argparse
