@@ -36,7 +36,7 @@ runs. All of it was measured on CPUs; what hardware has yet to show stands in [u
 
 def method(name: str) -> str:
     """What the benchmark does, in its own words."""
-    source = BENCH.parent.parent / "bench" / f"{name.replace('-', '_')}.py"
+    source = ROOT / "bench" / f"{name.replace('-', '_')}.py"
     if not source.exists():
         return ""
     text = ast.get_docstring(ast.parse(source.read_text())) or ""

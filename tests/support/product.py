@@ -54,9 +54,6 @@ class Product:
         status = self.get("tmon", monitor, namespace).get("status", {})
         return {one["type"]: one for one in status.get("conditions", ())}
 
-    def metric(self, component: str, expression: str) -> float:
-        return self.prometheus.number(expression.replace("COMPONENT", component))
-
     @contextmanager
     def scaled(self, deployment: str, replicas: int, back_to: int) -> Iterator[None]:
         """A Deployment of ours at another size, and back again."""
