@@ -153,7 +153,19 @@ def go_tools(run: Run, module: Path, version_flags: Callable[[str], str], doing:
     sources = sorted([module / "go.mod", module / "go.sum", *module.rglob("*.go")])
 
     def build(folder: Path) -> None:
-        run.call(go, "build", "-trimpath", "-ldflags", flags, "-o", f"{folder}/", "tool", cwd=module, env=env)
+        run.call(
+            go,
+            "build",
+            "-trimpath",
+            "-gcflags=all=-dwarf=false",
+            "-ldflags",
+            flags,
+            "-o",
+            f"{folder}/",
+            "tool",
+            cwd=module,
+            env=env,
+        )
 
     folder = caches.built_folder(run, CACHE / "bin" / caches.digest(version, flags, *sources), doing, build)
     for program in sorted(folder.iterdir()):
