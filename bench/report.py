@@ -1,6 +1,7 @@
 """Writes docs/benchmarks.md from the figures that benchmarks, set-up and demo left under build/: `make bench-report`.
 
-A section per file, in the order of SECTIONS; the method is the first paragraphs of the benchmark's own docstring.
+A section per file, in the order of SECTIONS; the method is the first paragraphs of the benchmark's own docstring. Where
+a file is missing, the page keeps the section that it has, with its date and machine.
 """
 
 import ast
@@ -80,17 +81,25 @@ def section(name: str) -> str:
     return "\n".join([*lines, "", f"{content['date']}; {machine(content['machine'])}."])
 
 
+def written_sections(page: str) -> dict[str, str]:
+    """The page's sections by their titles: figures of another machine, which has no files here, stay."""
+    return {part.split("\n", 1)[0]: f"## {part.rstrip()}\n" for part in page.split("\n## ")[1:]}
+
+
 def main() -> int:
-    there = [name for name in SECTIONS if figures_of(name).exists()]
-    missing = [name for name in SECTIONS if name not in there]
-    if missing:
-        print(
-            f"no figures of {', '.join(missing)}: run make bench-NAME, or make demo; the page is as it was",
-            file=sys.stderr,
-        )
-        return 1
     page = ROOT / "docs/benchmarks.md"
-    page.write_text("\n".join([HEAD, *(section(name) + "\n" for name in there)]))
+    written = written_sections(page.read_text()) if page.exists() else {}
+    sections = []
+    for name, (title, _) in SECTIONS.items():
+        if figures_of(name).exists():
+            sections.append(section(name) + "\n")
+        elif title in written:
+            sections.append(written[title])
+            print(f"{name}: no figures here, the page keeps its own", file=sys.stderr)
+        else:
+            print(f"{name}: no figures, here or on the page: run make bench-{name}, or make demo", file=sys.stderr)
+            return 1
+    page.write_text("\n".join([HEAD, *sections]))
     print(f"wrote {page.relative_to(ROOT)}")
     return 0
 

@@ -156,8 +156,8 @@ class Cost(Callback):  # type: ignore[misc] # MindSpore has no types
 def pin_to_one_core() -> int:
     """Keep this process on its last core, as msrun binds a worker; the core.
 
-    On all of them MindSpore's threads spin for each other and a step takes 1.5 to 4.8 ms instead of 2.4 to 3.6 (2 cores,
-    2026-11-30). On one, what we cost has nowhere to hide.
+    On all of them MindSpore's threads spin for each other and a step takes 1.5 to 4.8 ms instead of 2.4 to 3.6
+    (2 cores, 2026-11-30). On one, what we cost has nowhere to hide.
     """
     core = max(os.sched_getaffinity(0))
     os.sched_setaffinity(0, {core})

@@ -2,13 +2,10 @@
 
 import os
 import shutil
-import subprocess
 import sys
-import venv
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[3]
-UV_VERSION = "0.13.9"
 
 
 def cache_folder() -> Path:
@@ -18,17 +15,15 @@ def cache_folder() -> Path:
 
 
 def uv_program() -> str:
-    """Path of uv; installs it into the cache where the machine has none."""
-    own = cache_folder() / "tools" / "uv"
-    program = own / "bin" / "uv"
-    if program.exists():
-        return str(program)
-    found = shutil.which("uv")
-    if found:
-        return found
-    venv.create(own, with_pip=True)
-    subprocess.run([own / "bin" / "pip", "install", "--quiet", f"uv=={UV_VERSION}"], check=True)
-    return str(program)
+    """Path of uv: the set-up's, else the machine's.
+
+    Raises: FileNotFoundError where there is neither.
+    """
+    program = REPOSITORY / "build" / "bin" / "uv"
+    found = str(program) if program.exists() else shutil.which("uv")
+    if found is None:
+        raise FileNotFoundError(f"no uv at {program} and none on PATH: run `python3 dev/setup.py --only uv`")
+    return found
 
 
 def python_of_the_images() -> str:
