@@ -7,6 +7,7 @@ import pytest
 
 from product import RELEASE_NAMESPACE, Product, a_job, a_monitor, elapsed, wait
 from rankbeat_contract import names
+from rankbeat_demo import cluster
 
 pytestmark = [pytest.mark.demo, pytest.mark.timeout(600)]
 
@@ -143,12 +144,26 @@ def test_a_policy_that_pins_the_command_opens_the_breaker_and_training_starts(pr
         },
     }
     product.apply(policy, binding)
-    time.sleep(2)
+
+    def is_in_force() -> bool:
+        """The API server takes new policies up every second or so."""
+        probe = ("run", "probe", "--image=localhost/busybox:1", "--dry-run=server", "--command", "--", "true")
+        try:
+            product.kubectl("-n", namespace, *probe)
+        except cluster.CommandError as error:
+            return "pinned here" in str(error)
+        return False
+
+    wait("the policy in force", is_in_force, 30)
 
     product.apply(a_job("pinned", namespace), a_monitor("pinned", namespace))
 
     assert result_of(running(product, namespace, "pinned")) == names.REASON_BREAKER_OPEN
-    assert names.REASON_BREAKER_OPEN in product.kubectl("-n", namespace, "describe", "tmon", "pinned")
+    wait(
+        "the reason in the monitor",
+        lambda: names.REASON_BREAKER_OPEN in product.kubectl("-n", namespace, "describe", "tmon", "pinned"),
+        30,
+    )
 
 
 def test_an_exact_quota_is_kept(product: Product):
