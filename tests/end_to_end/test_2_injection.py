@@ -35,6 +35,16 @@ def running(product: Product, namespace: str, job: str) -> dict:
     return wait(f"{job} running", found, 90)
 
 
+def monitor_says(product: Product, namespace: str, monitor: str, *words: str) -> None:
+    """`kubectl describe` teaches: all words stand in it, as soon as the operator has seen the pod."""
+
+    def stand_there() -> bool:
+        described = product.kubectl("-n", namespace, "describe", "tmon", monitor)
+        return all(word in described for word in words)
+
+    wait(f"{', '.join(words)} in the monitor", stand_there, 30)
+
+
 def test_job_and_monitor_in_one_apply_are_injected_every_time(product: Product):
     namespace = product.namespace("twenty")
     jobs = [f"job-{number}" for number in range(20)]
@@ -95,9 +105,7 @@ def test_an_image_without_a_shell_fails_once_and_then_starts_without_us(product:
     pod = running(product, namespace, "pause")
 
     assert result_of(pod) == names.REASON_BREAKER_OPEN
-    described = product.kubectl("-n", namespace, "describe", "tmon", "pause")
-    assert names.REASON_BREAKER_OPEN in described
-    assert names.ANNOTATION_BREAKER in described
+    monitor_says(product, namespace, "pause", names.REASON_BREAKER_OPEN, names.ANNOTATION_BREAKER)
 
 
 def test_an_image_without_a_shell_and_without_retries_is_never_wrapped(product: Product):
@@ -108,11 +116,7 @@ def test_an_image_without_a_shell_and_without_retries_is_never_wrapped(product: 
     pod = running(product, namespace, "pause")
 
     assert result_of(pod) == names.REASON_SHELL_NOT_PROVEN
-    wait(
-        "the reason in the monitor",
-        lambda: names.REASON_SHELL_NOT_PROVEN in product.kubectl("-n", namespace, "describe", "tmon", "pause"),
-        30,
-    )
+    monitor_says(product, namespace, "pause", names.REASON_SHELL_NOT_PROVEN)
 
 
 def test_a_policy_that_pins_the_command_opens_the_breaker_and_training_starts(product: Product):
@@ -159,11 +163,7 @@ def test_a_policy_that_pins_the_command_opens_the_breaker_and_training_starts(pr
     product.apply(a_job("pinned", namespace), a_monitor("pinned", namespace))
 
     assert result_of(running(product, namespace, "pinned")) == names.REASON_BREAKER_OPEN
-    wait(
-        "the reason in the monitor",
-        lambda: names.REASON_BREAKER_OPEN in product.kubectl("-n", namespace, "describe", "tmon", "pinned"),
-        30,
-    )
+    monitor_says(product, namespace, "pinned", names.REASON_BREAKER_OPEN)
 
 
 def test_an_exact_quota_is_kept(product: Product):
