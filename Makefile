@@ -46,7 +46,7 @@ cluster-down: ## the cluster gone
 generate: setup-check ## every generated file: chart copies, dashboards, reference pages
 	@$(BIN)/python dev/generate.py
 
-bench-%: ## one benchmark: bench-step-overhead, bench-collector, bench-aggregator, bench-webhook
+bench-%: ## one benchmark: bench-step-overhead, bench-collector, bench-outputs, bench-aggregator, bench-webhook
 	@bash dev/bench.sh $*
 
 lock: ## new versions into requirements/*.txt

@@ -1,8 +1,10 @@
 """What the node collector costs: CPU and memory for 8 ranks at 10 steps/s, and how memory grows over 10^6 steps.
 
 The real program in its own process reads real rings on tmpfs, pushes to a real HTTPS server every 5 s and is scraped
-every 5 s; only the API server is left out (its client is imported, so its memory counts). In the growth run a fast
-writer waits for the reader, so that all steps are read. Leaves build/bench/collector.json.
+every 5 s; only the API server is left out (its client is imported, so its memory counts). A second pod has no ring: the
+step files of 8 ranks, at the same rate, are its lower tier; a third pod has a log of loss lines, one rank's, rotated at
+10 MiB. In the growth run a fast writer waits for the reader, so that all steps are read.
+Leaves build/bench/collector.json.
 usage: collector.py [--seconds N] [--steps N]
 """
 
@@ -29,6 +31,7 @@ sys.path.insert(0, str(ROOT / "tests/support"))
 
 import report_receiver as receiver  # noqa: E402
 import ring_support as support  # noqa: E402
+import tier_support as tiers  # noqa: E402
 from rankbeat_contract import names, ring  # noqa: E402
 
 if TYPE_CHECKING:
@@ -38,6 +41,7 @@ RANKS = 8
 STEPS_PER_SECOND = 10
 SCRAPE_SECONDS = 5.0
 WARM_UP_SECONDS = 6.0
+LOG_BYTES = 10 << 20
 BLOCK = 1000
 """Steps of one rank that the fast writer writes at once: a poll takes up to 2,048."""
 
@@ -50,8 +54,12 @@ from rankbeat_collector import __main__ as program
 from rankbeat_collector import pods
 from rankbeat_collector.model.pods import Pod
 client = ApiClient(Configuration())
-pod = Pod("team-a", "llm-0", "uid-llm-0", "llm", "llm", "job-1", False, "Running")
-sys.exit(program.main(sys.argv[1:], lambda: (pod,)))
+pods = tuple(
+    Pod("team-a", f"llm-{index}", f"uid-llm-{index}", f"m{index}", "llm", f"job-{index}", False, "Running",
+        container="train", tiers=tiers)
+    for index, tiers in enumerate(((), ("perfFile",), ("logTail",)))
+)
+sys.exit(program.main(sys.argv[1:], lambda: pods))
 """
 
 
@@ -95,6 +103,7 @@ def collecting(folder: Path, poll_seconds: float) -> Iterator[tuple[int, int]]:
             "--host": "127.0.0.1",
             "--port": port,
             "--kubelet-root": folder,
+            "--pod-logs": folder / "logs",
             "--poll-interval": poll_seconds,
             "--aggregator-url": aggregator.url,
             "--ca-file": folder / "ca.crt",
@@ -121,8 +130,40 @@ def rings(folder: Path) -> list[support.RingWriter]:
     return writers
 
 
+class LowerTiers:
+    """What the second and third pod write: step files of RANKS ranks, and a log of one rank's loss lines."""
+
+    def __init__(self, folder: Path) -> None:
+        node = tiers.Node(folder)
+        step_files, pod_log = (support.a_pod(f"llm-{index}") for index in (1, 2))
+        place = node.perf_folder(step_files, "rankbeat-perf", ".")
+        self._files = [place / f"perf_ms_{17 + rank}_{rank}.log" for rank in range(RANKS)]
+        for rank, file in enumerate(self._files):
+            file.write_text(tiers.perf_text(rank), encoding="ascii")
+        self._log = node.log_folder(pod_log) / "0.log"
+        self._log.write_text(tiers.cri(tiers.MSRUN_LINES), encoding="utf-8")
+        self._begun = int(time.time() * 1000) - 1_000_000
+
+    def write(self, first: int, count: int) -> None:
+        """Steps first to first + count, from 0."""
+        rows = (self._begun + 2 * step for step in range(first, first + count))
+        text = "".join(f"STEPTIME:{begin},{begin + 1}\n" for begin in rows)
+        for file in self._files:
+            with file.open("a", encoding="ascii") as opened:
+                opened.write(text)
+        with self._log.open("a", encoding="utf-8") as opened:
+            opened.write(tiers.cri(tiers.graph_lines(range(first + 1, first + count + 1))))
+            is_due = opened.tell() > LOG_BYTES
+        if is_due:
+            self._log.rename(self._log.with_name(f"0.log.{first}"))
+            for old in sorted(self._log.parent.glob("0.log.*"), key=lambda path: path.stat().st_mtime)[:-2]:
+                old.unlink()
+            self._log.touch()
+
+
 def steady(folder: Path, seconds: float) -> dict[str, float]:
     """CPU and memory at STEPS_PER_SECOND, two scalars each tenth step."""
+    lower = LowerTiers(folder)
     writers = rings(folder)
     with collecting(folder, 0.5) as (pid, port):
         begun = next_scrape = time.monotonic()
@@ -133,6 +174,7 @@ def steady(folder: Path, seconds: float) -> dict[str, float]:
                 measured_from, cpu = now, cpu_seconds(pid)
             elif now - measured_from > seconds:
                 break
+            lower.write(step, 1)
             for writer in writers:
                 writer.step(step)
                 if step % 10 == 0:
@@ -162,17 +204,22 @@ def write_block(writer: support.RingWriter, first: int, count: int) -> None:
 
 def growth(folder: Path, steps: int) -> dict[str, float]:
     """Memory before and after steps steps, all ranks together; before, what is kept of each rank is full."""
+    lower = LowerTiers(folder)
     writers = rings(folder)
+    ranks = 2 * RANKS + 1
     with collecting(folder, 0.05) as (pid, port):
         for writer in writers:
             write_block(writer, 0, BLOCK)
+        lower.write(0, BLOCK)
         time.sleep(WARM_UP_SECONDS)
         scraped(port)
         before = rss_bytes(pid)
         for first in range(BLOCK, BLOCK + steps // RANKS, BLOCK):
             for writer in writers:
                 write_block(writer, first, BLOCK)
-            while value(scraped(port), names.RANK_STEP) < RANKS * (first + BLOCK - 1):
+            lower.write(first, BLOCK)
+            # A ring counts steps from 0 here, the lower tiers from 1.
+            while value(scraped(port), names.RANK_STEP) < ranks * (first + BLOCK) - RANKS:
                 time.sleep(0.02)
         time.sleep(WARM_UP_SECONDS)
         lost = value(scraped(port), "rankbeat_collector_records_lost_total")

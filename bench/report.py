@@ -24,6 +24,7 @@ SECTIONS: Mapping[str, tuple[str, str]] = {
     ),
     "step-overhead": ("A training step with the agent", ""),
     "collector": ("The node collector", ""),
+    "outputs": ("The collector beside a job, all outputs on", ""),
     "aggregator": ("The aggregator", ""),
     "webhook": ("The webhook", ""),
 }

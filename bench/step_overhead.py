@@ -10,6 +10,11 @@ see the steps that flush and sample. `ratio` is the geometric mean of the rounds
 highest tenth, its 95 % interval from a bootstrap over rounds. It is for `interval: auto`; samples and flushes of the
 whole run fall into the agent's share of it, so its blocks hold several times what a run holds. Exit 1 and
 `inconclusive` when the A/A interval excludes 1 or is wider than 0.005 to either side.
+
+Before it, in processes of their own, so that nothing of them is left in the compared one: `ratio_grad_norm`, the tap of
+the gradient norm in a compiled transformer step (trainings/tapped.py); `ratio_SummaryCollector` (every 10 steps) and,
+where MindFormers is installed, `ratio_TrainingStateMonitor` (weight and optimizer norms every step), means of whole
+trainings (trainings/collected.py): factors, for which no interval is claimed.
 """
 
 import argparse
@@ -45,7 +50,7 @@ try:
 except ImportError:  # the training environment of tests and demo
     mindformers = None
 
-from rankbeat_agent.hooks import model, rank, steps  # noqa: E402
+from rankbeat_agent.hooks import model, rank, sampling, steps  # noqa: E402
 
 BLOCK_STEPS = 10
 TRIMMED = 0.1
@@ -55,6 +60,8 @@ FEATURES, HIDDEN, BATCH = 128, 256, 64
 AA_LIMIT = 0.005
 BOOTSTRAPS = 2000
 STARTS = 31
+TRAININGS = 3
+"""Of each kind in collected()."""
 
 
 ARMS = ("off", "off_again", "agent", "LossMonitor", *(["MFLossMonitor"] if mindformers else []))
@@ -144,13 +151,21 @@ class Cost(Callback):  # type: ignore[misc] # MindSpore has no types
 
     def on_train_step_end(self, run_context: RunContext) -> None:
         if len(self.schedule.ended_ns) > len(self.schedule.arms):
-            is_sampled = run_context.original_args()["cur_step_num"] % 2
-            self.seen.next_sample = 0 if is_sampled else sys.maxsize
+            if not self.microseconds["sampled"] and not self.microseconds["unsampled"]:
+                self._sample_every_second_step()
+            is_sampled = run_context.original_args()["cur_step_num"] >= self.seen.next_sample
             before = time.perf_counter_ns()
             self.head.on_train_step_end(run_context)
             self.tail.on_train_step_end(run_context)
             spent_ns = self.begin_ns + time.perf_counter_ns() - before
             self.microseconds["sampled" if is_sampled else "unsampled"].append(spent_ns / 1000)
+
+    def _sample_every_second_step(self) -> None:
+        signals = self.seen.signals
+        signals.rule = sampling.Rule(sampling.Sampling(2, 0))
+        signals.next_common = 0
+        signals.choose()
+        self.seen.follow_signals()
 
 
 def pin_to_one_core() -> int:
@@ -173,6 +188,17 @@ def mindformers_monitor(length: int) -> Callback:
     return MFLossMonitor(1e-4, origin_epochs=1, dataset_size=length, global_batch_size=BATCH)
 
 
+def mlp_training(length: int) -> tuple[Model, Any]:
+    """The network, its loss and optimizer; and a dataset of length batches."""
+    features = np.random.default_rng(1).standard_normal((BATCH * 64, FEATURES), dtype=np.float32)
+    data = NumpySlicesDataset((features, np.sin(features[:, :1])), ["x", "y"], shuffle=False).batch(BATCH)
+    layers = [nn.Dense(FEATURES, HIDDEN), nn.ReLU(), nn.Dense(HIDDEN, HIDDEN), nn.ReLU(), nn.Dense(HIDDEN, 1)]
+    network = nn.SequentialCell(*layers)
+    optimizer = nn.Momentum(network.trainable_params(), learning_rate=1e-4, momentum=0.9)
+    training = Model(network, loss_fn=nn.MSELoss(), optimizer=optimizer)
+    return training, data.repeat(-(-length // 64)).take(length)
+
+
 def train(rounds: int, costed_steps: int) -> tuple[Schedule, Cost]:
     """The measured training, in this process."""
     schedule = Schedule(rounds)
@@ -193,13 +219,8 @@ def train(rounds: int, costed_steps: int) -> tuple[Schedule, Cost]:
         arms.insert(2, ("MFLossMonitor", monitor))
     callbacks = [Clock(schedule), *(Switch(schedule, arm, inner) for arm, inner in arms), cost]
 
-    features = np.random.default_rng(1).standard_normal((BATCH * 64, FEATURES), dtype=np.float32)
-    data = NumpySlicesDataset((features, np.sin(features[:, :1])), ["x", "y"], shuffle=False).batch(BATCH)
-    layers = [nn.Dense(FEATURES, HIDDEN), nn.ReLU(), nn.Dense(HIDDEN, HIDDEN), nn.ReLU(), nn.Dense(HIDDEN, 1)]
-    network = nn.SequentialCell(*layers)
-    optimizer = nn.Momentum(network.trainable_params(), learning_rate=1e-4, momentum=0.9)
-    training = Model(network, loss_fn=nn.MSELoss(), optimizer=optimizer)
-    training.train(1, data.repeat(-(-length // 64)).take(length), callbacks=callbacks, dataset_sink_mode=False)
+    training, data = mlp_training(length)
+    training.train(1, data, callbacks=callbacks, dataset_sink_mode=False)
     return schedule, cost
 
 
@@ -215,6 +236,43 @@ def interval(log_ratios: np.ndarray) -> tuple[float, float]:
     drawn = np.random.default_rng(7).integers(0, len(log_ratios), (BOOTSTRAPS, len(log_ratios)))
     low, high = np.percentile(ratio(log_ratios[drawn]), [2.5, 97.5])
     return float(low), float(high)
+
+
+def child(script: str, *arguments: str) -> dict[str, Any]:
+    """What a training of its own says; the output above its last line is MindSpore's and MindFormers'."""
+    command = [sys.executable, str(REPO / "bench/trainings" / script), *arguments]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return answer
+
+
+def tapped(rounds: int) -> dict[str, Any]:
+    """The gradient norm's tap: figures and intervals."""
+    found = child("tapped.py", f"--rounds={rounds}")
+    logarithms = {arm: np.asarray(values) for arm, values in found["log_ratios"].items()}
+    intervals = {arm: interval(values) for arm, values in logarithms.items()}
+    return {
+        "figures": {
+            "ratio_grad_norm": float(ratio(logarithms["grad_norm"])),
+            "ratio_grad_norm_high": intervals["grad_norm"][1],
+            "transformer_aa_ratio": float(ratio(logarithms["off_again"])),
+            "transformer_step_ms": found["step_ms"],
+        },
+        "intervals_95": {"grad_norm": intervals["grad_norm"], "transformer_off_again": intervals["off_again"]},
+    }
+
+
+def collected() -> dict[str, float]:
+    """Mean step with another monitor over that without, each in trainings of its own by turns; medians of TRAININGS."""
+    monitors = ["none", "SummaryCollector", *(["TrainingStateMonitor"] if mindformers else [])]
+    spent: dict[str, list[float]] = {monitor: [] for monitor in monitors}
+    for _ in range(TRAININGS):
+        for monitor in monitors:
+            spent[monitor].append(child("collected.py", f"--monitor={monitor}")["mean_ms"])
+    off = statistics.median(spent["none"])
+    return {
+        f"ratio_{monitor}": statistics.median(values) / off for monitor, values in spent.items() if monitor != "none"
+    }
 
 
 def pod_folder(folder: Path) -> Path:
@@ -239,24 +297,31 @@ def start_milliseconds(agent: Path, rings: Path) -> dict[str, float]:
             subprocess.run([sys.executable, "-c", "pass"], env=environment, check=True)
             spent[name].append((time.perf_counter() - before) * 1000)
     # The difference of two imports of MindSpore (1.3 s each) drowns in noise, so the part that we add is timed itself.
+    # Steps and signals are first compiled when training begins: `train_begin` is what that adds to the compilation of
+    # the job's own graph.
     program = (
-        "import sys, time, mindspore.train.model as model, mindspore.communication.management as management\n"
+        "import sys, time, mindspore\n"
         f"sys.path.insert(0, {str(agent)!r})\n"
         "before = time.perf_counter()\n"
-        "from rankbeat_agent.hooks import communication, model as hooks, rank\n"
-        "communication.patch(management); hooks.patch(model); rank.RANK.claim()\n"
-        "print((time.perf_counter() - before) * 1000)\n"
+        "from rankbeat_agent.hooks import patches\n"
+        "for name in patches._PATCHES.keys() & sys.modules.keys(): patches.patch(sys.modules[name], 0)\n"
+        "from rankbeat_agent.hooks import rank\n"
+        "rank.RANK.claim()\n"
+        "claimed = time.perf_counter()\n"
+        "from rankbeat_agent.hooks import anchoring, configuration, endings, model, signals, steps, user\n"
+        "print((claimed - before) * 1000, (time.perf_counter() - claimed) * 1000)\n"
     )
     environment = {**base, "RANKBEAT_RING_DIR": str(rings)}
-    hooked = [
-        float(subprocess.run([sys.executable, "-c", program], env=environment, check=True, capture_output=True).stdout)
-        for _ in range(7)
-    ]
-    return {**{name: statistics.median(values) for name, values in spent.items()}, "hooked": statistics.median(hooked)}
+    for _ in range(7):
+        done = subprocess.run([sys.executable, "-c", program], env=environment, check=True, capture_output=True)
+        for name, value in zip(("hooked", "train_begin"), done.stdout.split(), strict=True):
+            spent.setdefault(name, []).append(float(value))
+    return {name: statistics.median(values) for name, values in spent.items()}
 
 
-def measured(rounds: int, costed_steps: int) -> dict[str, Any]:
+def measured(rounds: int, costed_steps: int, tapped_rounds: int) -> dict[str, Any]:
     """Everything that the JSON file holds."""
+    tap, others = tapped(tapped_rounds), collected()
     with tempfile.TemporaryDirectory(dir="/dev/shm") as scratch:
         folder = Path(scratch)
         (folder / "rings").mkdir()
@@ -288,12 +353,15 @@ def measured(rounds: int, costed_steps: int) -> dict[str, Any]:
             "start_ms": idle + start["hooked"],
             "start_idle_ms": idle,
             "start_disabled_ms": start["disabled"] - start["plain"],
+            "train_begin_ms": start["train_begin"],
             "ratio_LossMonitor": ratios["LossMonitor"],
             **({"ratio_MFLossMonitor": ratios["MFLossMonitor"]} if "MFLossMonitor" in ratios else {}),
+            **others,
+            **tap["figures"],
             "step_ms": schedule.median_ms("off"),
             "rounds": rounds,
         },
-        "intervals_95": {arm: list(bounds) for arm, bounds in intervals.items()},
+        "intervals_95": {arm: list(bounds) for arm, bounds in {**intervals, **tap["intervals_95"]}.items()},
         "start_medians_ms": start,
         "machine": {
             "cpu": platform.machine(),
@@ -321,9 +389,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=2500, help="about 0.16 s each")
     parser.add_argument("--costed-steps", type=int, default=1000)
+    parser.add_argument("--tapped-rounds", type=int, default=150, help="about 0.3 s each")
     parser.add_argument("--out", type=Path, default=REPO / "build/bench/step-overhead.json")
     arguments = parser.parse_args()
-    result = measured(arguments.rounds, arguments.costed_steps)
+    result = measured(arguments.rounds, arguments.costed_steps, arguments.tapped_rounds)
     arguments.out.parent.mkdir(parents=True, exist_ok=True)
     arguments.out.write_text(json.dumps(result, indent=2) + "\n")
     print(table(result))

@@ -9,7 +9,7 @@ compile pyproject.toml --all-extras --group dev --python-version 3.11 -o require
 for extra in operator webhook aggregator exporter; do
     compile pyproject.toml --extra "$extra" --python-version 3.11 -o "requirements/$extra.txt"
 done
-compile agent/pyproject.toml --extra collector --python-version 3.11 -o requirements/collector.txt
+compile agent/pyproject.toml --extra collector --extra sidecar --python-version 3.11 -o requirements/collector.txt
 compile requirements/mindspore.in --python-version 3.11 -o requirements/mindspore.txt
 compile requirements/mindformers.in --python-version 3.11 -o requirements/mindformers.txt
 compile requirements/mindformers-only.in --no-deps --python-version 3.11 -o requirements/mindformers-only.txt

@@ -10,7 +10,7 @@ HEADER = "magic version record_bytes capacity pid attempt local_rank - claimed_m
 HEADER += "run_id"
 STATE = (
     "sequence written rank world_size segment names phase flags - step entered_step phase_since_mono_ns step_mono_ns "
-    "entered_mono_ns updated_mono_ns longest_interval_ns agent_errors total_steps cpu_seconds exception"
+    "entered_mono_ns updated_mono_ns longest_interval_ns agent_errors total_steps cpu_seconds exception refused"
 )
 RECORD = "kind flags name_id segment sequence step mono_ns layer head value value2 value3"
 
@@ -27,7 +27,7 @@ def part(data, offset, size, layout, names):
 
 def state(data):
     """The valid slot with the larger sequence, then what the marks know better; None if there is none."""
-    slots = [part(data, offset, 256, "<QQiiiIBBHqqQQQQQIId64s80x", STATE) for offset in (128, 384)]
+    slots = [part(data, offset, 256, "<QQiiiIBBHqqQQQQQIId64sI76x", STATE) for offset in (128, 384)]
     valid = [slot for slot in slots if slot and slot["phase"] < len(PHASES)]
     if not valid:
         return None
@@ -38,8 +38,8 @@ def state(data):
         if nanoseconds is not None and number is not None:
             now[name] = number - (number >> 63 << 64)
             now[name.replace("_step", "") + "_mono_ns"] = nanoseconds
-    if marks[4] is not None and marks[4] & 15 < len(PHASES):
-        now.update(phase=marks[4] & 15, phase_since_mono_ns=marks[4] & ~15)
+    if marks[4] is not None and marks[4] >> 59 < len(PHASES):
+        now.update(phase=marks[4] >> 59, phase_since_mono_ns=marks[4] & (1 << 59) - 1)
     now["updated_mono_ns"] = max(value for name, value in now.items() if name.endswith("_mono_ns"))
     return {**now, "phase": PHASES[now["phase"]]}
 

@@ -1,4 +1,4 @@
-"""python -m rankbeat_collector: the node collector."""
+"""python -m rankbeat_collector: the node collector; with `sidecar` or `local`: the collector beside one job."""
 
 import argparse
 import logging
@@ -12,7 +12,7 @@ from typing import Callable, Optional, Sequence, Tuple
 
 from prometheus_client.registry import CollectorRegistry
 
-from rankbeat_collector import outputs, server
+from rankbeat_collector import outputs, server, sidecar
 from rankbeat_collector.errors import SettingsError
 from rankbeat_collector.model.pods import Pod
 from rankbeat_collector.model.ranks import Poll
@@ -20,6 +20,7 @@ from rankbeat_collector.model.reports import Sender
 from rankbeat_collector.push import client
 from rankbeat_collector.push.loop import Pusher
 from rankbeat_collector.ring import polling
+from rankbeat_collector.tiers.polling import TieredPoller
 from rankbeat_contract import names
 
 _log = logging.getLogger("rankbeat_collector")
@@ -38,6 +39,8 @@ class Settings:
 
     node: str
     kubelet_root: str
+    pod_logs: str
+    """Where the folder of all pods' logs is; empty: no log is read."""
     poll_seconds: float
     push_seconds: float
     aggregator_url: str
@@ -51,6 +54,7 @@ def settings(arguments: Sequence[str]) -> Settings:
     parser = argparse.ArgumentParser(prog="rankbeat-collector", description=__doc__)
     parser.add_argument("--node", default=os.environ.get("NODE_NAME", ""), help="this node's name (NODE_NAME)")
     parser.add_argument("--kubelet-root", default="/var/lib/kubelet", help="its folder pods/ holds the pods' volumes")
+    parser.add_argument("--pod-logs", default="", help="the node's /var/log/pods, for pods whose monitors ask for it")
     parser.add_argument("--poll-interval", type=float, default=0.5, metavar="SECONDS")
     parser.add_argument("--push-interval", type=float, default=5.0, metavar="SECONDS")
     parser.add_argument("--aggregator-url", default="", help="https://HOST:PORT; without it nothing is reported")
@@ -66,6 +70,7 @@ def settings(arguments: Sequence[str]) -> Settings:
     return Settings(
         node=given.node,
         kubelet_root=given.kubelet_root,
+        pod_logs=given.pod_logs,
         poll_seconds=given.poll_interval,
         push_seconds=given.push_interval,
         aggregator_url=given.aggregator_url,
@@ -106,7 +111,7 @@ def collect(given: Settings, source: polling.Source, counts: outputs.Counts, sto
     registry.register(outputs.PollCollector(given.node, lambda: latest.poll, counts, 2 * given.push_seconds))
     serving = server.started(given.listen, registry, latest.is_fresh)
     _log.info("collector started node=%s port=%d root=%s", given.node, serving.server_address[1], source.root)
-    poller = polling.Poller(source)
+    poller = TieredPoller(polling.Poller(source), source.root, given.pod_logs)
     while True:
         is_last = stopped.wait(given.poll_seconds)
         try:
@@ -134,6 +139,8 @@ def main(arguments: Sequence[str], pods: Optional[Pods] = None) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopped.set())
     try:
+        if arguments and arguments[0] in sidecar.COMMANDS:
+            return sidecar.run(arguments[0], arguments[1:], stopped)
         given = settings(arguments)
         counts = outputs.Counts()
         source = polling.kubelet_source(given.kubelet_root, pods or _api_pods(given.node, counts))

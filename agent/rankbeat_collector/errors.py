@@ -32,3 +32,26 @@ class RejectedError(ConnectionError):
     def __init__(self, status: int, message: str) -> None:
         super().__init__(f"aggregator answered {status}: {message}")
         self.status = status
+
+
+class DecryptionError(ValueError):
+    """An encrypted file that cannot be read with this key, or was changed."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(f"{name} {reason}")
+        self.name = name
+        self.reason = reason
+
+
+class AuditError(ValueError):
+    """An audit log whose chain is broken. line: number of the first line that does not follow, from 1."""
+
+    def __init__(self, name: str, line: int, reason: str) -> None:
+        super().__init__(f"{name}:{line} {reason}")
+        self.name = name
+        self.line = line
+        self.reason = reason
+
+
+class MonitorError(RuntimeError):
+    """A custom monitor gave back something other than numbers by name."""

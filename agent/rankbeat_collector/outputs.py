@@ -23,9 +23,36 @@ _RANK_FAMILIES = (
     metrics.RANK_LOSS_IS_FINITE,
     metrics.RANK_CPU_SECONDS,
     metrics.RANK_RESIDENT_MEMORY,
+    metrics.RANK_PERPLEXITY,
+    metrics.RANK_LEARNING_RATE,
+    metrics.RANK_LOSS_SCALE,
+    metrics.RANK_GRAD_NORM,
+    metrics.RANK_OVERFLOW_STEPS,
+    metrics.RANK_SKIPPED_STEPS,
+    metrics.RANK_SAMPLES_PER_STEP,
+    metrics.RANK_DEVICE_MEMORY_ALLOCATED,
+    metrics.RANK_DEVICE_MEMORY_PEAK,
+    metrics.RANK_DEVICE_MEMORY_RESERVED,
+    metrics.RANK_DEVICE_MEMORY_LIMIT,
+    metrics.RANK_CHECKPOINT_DURATION,
+    metrics.RANK_CHECKPOINT_STEP,
+    metrics.RANK_LATE_CONFIGURATION,
+    metrics.RANK_FILTERS_REFUSED,
+    metrics.RANK_TAPS_REFUSED,
+    metrics.RANK_UNRESOLVED_PATHS,
     metrics.RANK_RECORDS_LOST,
     metrics.RANK_AGENT_ERRORS,
+    metrics.RANK_VALUES_REFUSED,
 )
+
+_LABELLED_FAMILIES = (
+    metrics.RANK_EVALUATION,
+    metrics.RANK_USER_VALUE,
+    metrics.RANK_LAYER_VALUE,
+    metrics.RANK_BASELINE_LOSS,
+    metrics.RANK_BASELINE_STEP_INTERVAL,
+)
+"""Families with labels of their own."""
 
 PUSH_RESULTS = ("accepted", "rejected", "failed")
 LOOPS = ("poll", "pods", "push")
@@ -70,12 +97,22 @@ class PollCollector(Collector):
             of_ranks = _family(metric, [(labels, known.get(metric.name)) for _, labels, known in values])
             if of_ranks.samples:
                 yield of_ranks
+        yield from _labelled_families(shown, self._node)
         yield from _info_families(shown, self._node)
+
+
+def _labelled_families(shown: Sequence[Rank], node: str) -> Iterator[Family]:
+    rows = [(series.labels(rank, node), each) for rank in shown for each in series.labelled(rank)]
+    for metric in _LABELLED_FAMILIES:
+        found = [((*labels, *each.labels), each.value) for labels, each in rows if each.name == metric.name]
+        if found:
+            yield _family(metric, found)
 
 
 def _info_families(shown: Sequence[Rank], node: str) -> Iterator[Family]:
     if shown:
         yield _family(metrics.RANK_PHASE, [((*series.labels(rank, node), rank.phase), 1.0) for rank in shown])
+        yield _family(metrics.RANK_TIER, [((*series.labels(rank, node), rank.tier), 1.0) for rank in shown])
         yield _family(metrics.RANK_INFO, [(series.info_labels(rank, node), 1.0) for rank in shown])
 
 
@@ -87,7 +124,7 @@ def _poll_families(poll: Poll, node: str) -> Iterator[Family]:
     yield _of_node(metrics.COLLECTOR_PODS_KNOWN, node, float(poll.has_pods))
     if poll.has_pods:
         yield _of_node(metrics.COLLECTOR_PODS, node, len(poll.pods))
-    there = sum(1 for rank in poll.ranks if rank.gone_mono_ns is None)
+    there = sum(1 for rank in poll.ranks if rank.gone_mono_ns is None and not rank.lower_tier)
     yield _of_node(metrics.COLLECTOR_RINGS, node, there)
     yield _by_label(metrics.COLLECTOR_REFUSED, node, {**dict.fromkeys(ranks.REASONS, 0), **dict(totals.refused)})
     yield _of_node(metrics.COLLECTOR_RECORDS_LOST, node, totals.records_lost)

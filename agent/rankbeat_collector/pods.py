@@ -1,4 +1,4 @@
-"""Which pods of this node are injected: list and watch, in a thread of its own."""
+"""Which pods of this node the webhook has seen: list and watch, in a thread of its own."""
 
 import json
 import logging
@@ -28,7 +28,7 @@ _LONGEST_PAUSE_SECONDS = 30.0
 
 
 class Watcher:
-    """The injected pods of one node as the API last said them.
+    """The pods of one node that may be observed, as the API last said them.
 
     The generated models are left aside: importing CoreV1Api alone costs 94 MiB (kubernetes 37.0.2, 2026-11-30).
     """
@@ -37,7 +37,7 @@ class Watcher:
         self._api = api
         self._query = {
             "fieldSelector": f"spec.nodeName={node}",
-            "labelSelector": f"{names.LABEL_STATE}={names.STATE_INJECTED}",
+            "labelSelector": f"{names.LABEL_STATE} in ({names.STATE_INJECTED},{names.STATE_SKIPPED})",
         }
         self._pods: Optional[Dict[str, Pod]] = None
         self._stopped = threading.Event()

@@ -15,6 +15,7 @@ HISTOGRAM = "histogram"
 
 RANKS = "collector: ranks"
 COLLECTOR = "collector: itself"
+OUTPUTS = "collector: outputs beside a job"
 CLOCK = "clock"
 DEVICES = "devices"
 EXPORTERS = "clock and devices: themselves"
@@ -22,7 +23,7 @@ JOBS = "aggregator: jobs"
 AGGREGATOR = "aggregator: itself"
 OPERATOR = "operator"
 WEBHOOK = "webhook"
-PROGRAMS = (RANKS, COLLECTOR, CLOCK, DEVICES, EXPORTERS, JOBS, AGGREGATOR, OPERATOR, WEBHOOK)
+PROGRAMS = (RANKS, COLLECTOR, OUTPUTS, CLOCK, DEVICES, EXPORTERS, JOBS, AGGREGATOR, OPERATOR, WEBHOOK)
 """Who serves a metric, and what it speaks of."""
 
 
@@ -51,6 +52,7 @@ def _metric(program: str, labels: Tuple[str, ...], name: str, text: str, *more_l
 
 _rank = partial(_metric, RANKS, ("namespace", "monitor", "rank", "node"))
 _collector = partial(_metric, COLLECTOR, ("node",))
+_output = partial(_metric, OUTPUTS, ("namespace", "pod"))
 _clock = partial(_metric, CLOCK, ("node",))
 _devices = partial(_metric, DEVICES, ("node", "vendor"))
 _accelerator = partial(_metric, DEVICES, ("node", "vendor", "device", "uuid", "model", "namespace", "pod", "container"))
@@ -61,6 +63,7 @@ _operator = partial(_metric, OPERATOR, ())
 _webhook = partial(_metric, WEBHOOK, ())
 
 RANK_INFO = _rank(names.RANK_INFO, "Where a rank runs; always 1.", "pod", "job", "job_uid", "local_rank", "world_size")
+RANK_TIER = _rank(names.RANK_TIER, "1 for how the rank is seen: callback, heartbeat, perf_file or log_tail.", "tier")
 RANK_STEP = _rank(names.RANK_STEP, "Last finished global step.")
 RANK_STEP_INTERVAL = _rank(names.RANK_STEP_INTERVAL, "From the end of one step to the end of the next, last step.")
 RANK_GAP = _rank(names.RANK_GAP, "From the end of one step to the begin of the next, last step.")
@@ -73,8 +76,67 @@ RANK_LOSS_IS_FINITE = _rank(
 )
 RANK_CPU_SECONDS = _rank(names.RANK_CPU_SECONDS, "CPU time of the training process.")
 RANK_RESIDENT_MEMORY = _rank(names.RANK_RESIDENT_MEMORY, "Resident memory of the training process.")
+RANK_PERPLEXITY = _rank(names.RANK_PERPLEXITY, "e to the last sampled loss; on request.")
+RANK_LEARNING_RATE = _rank(
+    names.RANK_LEARNING_RATE,
+    "Learning rate of the last parameter group, rarely sampled; absent where reading it costs.",
+)
+RANK_LOSS_SCALE = _rank(names.RANK_LOSS_SCALE, "Loss scale, where the job's outputs hold one (MindFormers).")
+RANK_GRAD_NORM = _rank(names.RANK_GRAD_NORM, "Global norm of the gradients, where the job computes it or a tap does.")
+RANK_OVERFLOW_STEPS = _rank(
+    names.RANK_OVERFLOW_STEPS, "Steps whose gradients overflowed, where the job's outputs say so; of a sink, its last."
+)
+RANK_SKIPPED_STEPS = _rank(
+    names.RANK_SKIPPED_STEPS,
+    "Steps that the optimizer left out, for an overflow or for the job's own limit of the norm.",
+)
+RANK_SAMPLES_PER_STEP = _rank(
+    names.RANK_SAMPLES_PER_STEP, "Samples of the whole job in one step: the same on all ranks, never a sum over them."
+)
+RANK_DEVICE_MEMORY_ALLOCATED = _rank(
+    names.RANK_DEVICE_MEMORY_ALLOCATED, "Device memory that tensors hold, by MindSpore's allocator; absent on CPU."
+)
+RANK_DEVICE_MEMORY_PEAK = _rank(names.RANK_DEVICE_MEMORY_PEAK, "The most that they held since the start.")
+RANK_DEVICE_MEMORY_RESERVED = _rank(names.RANK_DEVICE_MEMORY_RESERVED, "Device memory that the pool has taken.")
+RANK_DEVICE_MEMORY_LIMIT = _rank(
+    names.RANK_DEVICE_MEMORY_LIMIT, "What the pool may take: the device's memory, or less where the job says so."
+)
+RANK_CHECKPOINT_DURATION = _rank(
+    names.RANK_CHECKPOINT_DURATION, "Synchronous part of the last save_checkpoint, for which training waited."
+)
+RANK_CHECKPOINT_STEP = _rank(names.RANK_CHECKPOINT_STEP, "Step that the last checkpoint holds.")
+RANK_EVALUATION = _rank(names.RANK_EVALUATION, "Result of the last evaluation, by the job's name of it.", "metric")
+RANK_USER_VALUE = _rank(
+    names.RANK_USER_VALUE, "Last value that the job gave to rankbeat.log() or a monitor of its own computed.", "name"
+)
+RANK_LAYER_VALUE = _rank(
+    names.RANK_LAYER_VALUE,
+    "Last value by layer: mean, min and max over its parameters or heads.",
+    "name",
+    "layer",
+    "stat",
+)
+RANK_BASELINE_LOSS = _rank(names.RANK_BASELINE_LOSS, "Loss over the first 100 sampled steps: mean and stddev.", "stat")
+RANK_BASELINE_STEP_INTERVAL = _rank(
+    names.RANK_BASELINE_STEP_INTERVAL, "Step interval over the first 100 steps: mean and stddev.", "stat"
+)
+RANK_LATE_CONFIGURATION = _rank(
+    names.RANK_LATE_CONFIGURATION, "Changes of the sampling that this rank read after the step from which they hold."
+)
+RANK_FILTERS_REFUSED = _rank(
+    names.RANK_FILTERS_REFUSED, "Filters in spec.metrics that are no expression; their metrics are not filtered."
+)
+RANK_TAPS_REFUSED = _rank(
+    names.RANK_TAPS_REFUSED, "Signals that are asked for and cannot be tapped in this process; its log says why."
+)
+RANK_UNRESOLVED_PATHS = _rank(
+    names.RANK_UNRESOLVED_PATHS, "Paths in spec.attention.cells that no cell of the network fits."
+)
 RANK_RECORDS_LOST = _rank(names.RANK_RECORDS_LOST, "Records overwritten before they were read.")
 RANK_AGENT_ERRORS = _rank(names.RANK_AGENT_ERRORS, "Errors that the agent swallowed.")
+RANK_VALUES_REFUSED = _rank(
+    names.RANK_VALUES_REFUSED, "Names and numbers that did not fit the ring: the 129th name, a number that is none."
+)
 
 COLLECTOR_POLLS = _collector("rankbeat_collector_polls_total", "Polls of this node's rings.")
 COLLECTOR_POLL_SECONDS = _collector("rankbeat_collector_last_poll_seconds", "How long the last poll took.")
@@ -101,6 +163,25 @@ COLLECTOR_LAST_PUSH = _collector(
     "rankbeat_collector_last_push_timestamp_seconds", "When the aggregator last accepted a report."
 )
 COLLECTOR_ERRORS = _collector("rankbeat_collector_errors_total", "Unexpected errors of the collector itself.", "loop")
+
+OUTPUT_ROWS = _output("rankbeat_output_rows_total", "Rows written.", "output")
+OUTPUT_ROWS_DROPPED = _output("rankbeat_output_rows_dropped_total", "Rows that could not be written.", "output")
+OUTPUT_ERRORS = _output(
+    "rankbeat_output_errors_total",
+    "Writes that failed: full, io, unwritable or vanished; training goes on, they are tried again.",
+    "output",
+    "reason",
+)
+OUTPUT_FAILING = _output("rankbeat_output_failing", "Places of an output that cannot be written now.", "output")
+OUTPUT_FILES_DELETED = _output(
+    "rankbeat_output_files_deleted_total", "Files deleted because of their age or their total size.", "output"
+)
+OUTPUT_SETTINGS_VALID = _output("rankbeat_output_settings_valid", "0 while monitor.json's outputs cannot be followed.")
+OUTPUT_AUDIT_ERRORS = _output("rankbeat_output_audit_errors_total", "Entries that the audit log could not take.")
+OUTPUT_RECORDS_LOST = _output("rankbeat_output_records_lost_total", "Records overwritten before they were read.")
+MONITOR_DISABLED = _output(
+    "rankbeat_monitor_disabled", "1 for a custom monitor that raised an exception and runs no longer.", "name", "error"
+)
 
 CLOCK_TRUSTED = _clock(names.NODE_CLOCK_TRUSTED, "Whether this node's clock is trusted, with the reason.", "reason")
 CLOCK_OFFSET = _clock(names.NODE_CLOCK_OFFSET, "The reference's clock minus this node's.")
@@ -192,6 +273,9 @@ JOB_RANKS_REPORTING = _job(names.JOB_RANKS_REPORTING, "Ranks that report, or cam
 JOB_STEP_MIN = _job(names.JOB_STEP_MIN, "Smallest last finished step of a rank.")
 JOB_STEP_MAX = _job(names.JOB_STEP_MAX, "Largest last finished step of a rank.")
 JOB_STEP_INTERVAL = _job(names.JOB_STEP_INTERVAL, "Median step interval of the newest steps.")
+JOB_SAMPLES_PER_SECOND = _job(
+    names.JOB_SAMPLES_PER_SECOND, "Samples of the whole job per second, while steps are made: global batch by interval."
+)
 JOB_STALL_SECONDS = _job(names.JOB_STALL_SECONDS, "How long the job was seen without progress.")
 JOB_LOSS = _job(names.JOB_LOSS, "Newest loss of the lowest rank that holds a valid one.")
 JOB_LOSS_IS_FINITE = _job(names.JOB_LOSS_IS_FINITE, "0 where that loss is not finite.")

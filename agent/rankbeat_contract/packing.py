@@ -12,7 +12,21 @@ PACKAGES = ("rankbeat_agent", "rankbeat_contract")
 
 HASH_DIGITS = 10
 _AUTOLOAD = "rankbeat_agent/autoload/sitecustomize.py"
-_NOT_DELIVERED = frozenset({"rankbeat_contract/metrics.py", "rankbeat_contract/packing.py"})
+_NOT_DELIVERED = tuple(
+    f"rankbeat_contract/{name}"
+    for name in (
+        "launch.py",
+        "metrics.py",
+        "mindformers.py",
+        "monitor.py",
+        "outputs.py",
+        "packing.py",
+        "shell.py",
+        "translation/",
+        "units.py",
+        "words.py",
+    )
+)
 
 
 class Packed(NamedTuple):
@@ -33,7 +47,7 @@ def place(path: str) -> Optional[str]:
     """
     if path == _AUTOLOAD:
         return "sitecustomize.py"
-    return path if path.endswith(".py") and path not in _NOT_DELIVERED else None
+    return path if path.endswith(".py") and not path.startswith(_NOT_DELIVERED) else None
 
 
 def packed(files: Mapping[str, str]) -> Packed:

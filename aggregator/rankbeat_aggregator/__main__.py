@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import logging
 import signal
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -55,6 +56,7 @@ def main() -> None:
     logging.basicConfig(
         level=given.log_level, format="time=%(asctime)s level=%(levelname)s logger=%(name)s %(message)s"
     )
+    sys.setrecursionlimit(names.RECURSION_LIMIT)
     asyncio.run(serve(given))
 
 

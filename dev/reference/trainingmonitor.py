@@ -54,6 +54,8 @@ def _type(field: Schema) -> str:
         return "integer or string"
     if "enum" in field:
         return ", ".join(map(markdown.code, field["enum"]))
+    if "type" not in field:
+        return "any"
     if field["type"] == "array":
         return f"list of {field['items']['type']}s"
     if "additionalProperties" in field:

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import os
+import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -68,6 +69,7 @@ async def run(chosen: Settings) -> None:
 def main() -> None:
     logging.basicConfig(level=logging.INFO, format="time=%(asctime)s level=%(levelname)s logger=%(name)s %(message)s")
     logging.getLogger("kopf.objects").setLevel(logging.WARNING)  # a line for each event of each object
+    sys.setrecursionlimit(names.RECURSION_LIMIT)
     asyncio.run(run(settings(os.environ)))
 
 

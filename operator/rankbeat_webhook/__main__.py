@@ -5,10 +5,14 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import dataclasses
+import functools
 import importlib.util
+import json
 import logging
 import os
 import signal
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,8 +20,8 @@ from aiohttp import web
 
 from kubernetes import client, config
 from rankbeat_contract import names, packing
-from rankbeat_webhook import errors, server, watch
-from rankbeat_webhook.model import plans
+from rankbeat_webhook import errors, server, version, watch
+from rankbeat_webhook.model import plans, pods, raw
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,7 +50,25 @@ def agent_files() -> dict[str, str]:
     return files
 
 
-def settings(ring_limit: str) -> plans.Settings:
+def sidecar(text: str) -> plans.Sidecar | None:
+    """The sidecar that the install allows, from JSON: image, pullPolicy, pullSecrets, resources. None for no text.
+
+    Raises: SidecarError if the text is none of that.
+    """
+    if not text:
+        return None
+    try:
+        document: object = json.loads(text)
+    except ValueError as error:
+        raise errors.SidecarError(str(error)) from error
+    image, resources = raw.text(document, "image"), raw.labels(document, "resources")
+    if not image or set(resources) != {"cpu", "memory"}:
+        raise errors.SidecarError("image is missing, or resources are not cpu and memory")
+    policy = raw.text(document, "pullPolicy") or "IfNotPresent"
+    return plans.Sidecar(image, policy, raw.texts(document, "pullSecrets"), resources)
+
+
+def settings(ring_limit: str, sidecar: plans.Sidecar | None = None) -> plans.Settings:
     """The settings of this install.
 
     Raises: AgentError if the agent is not installed beside us.
@@ -55,7 +77,7 @@ def settings(ring_limit: str) -> plans.Settings:
     if "sitecustomize.py" not in files:
         raise errors.AgentError(len(files))
     packed = packing.packed(files)
-    return plans.Settings(packed.hash, tuple(packed.items), ring_limit)
+    return plans.Settings(packed.hash, tuple(packed.items), ring_limit, sidecar)
 
 
 def _arguments() -> argparse.Namespace:
@@ -65,6 +87,11 @@ def _arguments() -> argparse.Namespace:
         "--certificates", type=Path, default=Path("/etc/rankbeat/tls"), help="folder of tls.crt, tls.key"
     )
     parser.add_argument("--ring-limit", default=plans.RING_LIMIT, help="sizeLimit of a pod's ring volume")
+    parser.add_argument(
+        "--sidecar",
+        default=os.environ.get("RANKBEAT_SIDECAR", ""),
+        help="the sidecar as JSON: image, pullPolicy, pullSecrets, resources; empty: none is allowed",
+    )
     parser.add_argument("--kubeconfig", help="default: the pod's ServiceAccount")
     parser.add_argument("--address", help="address to listen on, default all")
     parser.add_argument("--port", type=int, default=names.PORT_WEBHOOK)
@@ -134,20 +161,27 @@ def _needs(
     )
 
 
-async def _serve(arguments: argparse.Namespace, caches: watch.Caches, stopping: asyncio.Event) -> None:
+def _view(caches: watch.Caches, api_server: version.Server, pod: pods.Pod) -> plans.View:
+    return dataclasses.replace(caches.view(pod), server=api_server.version)
+
+
+async def _serve(
+    arguments: argparse.Namespace, caches: watch.Caches, api_server: version.Server, stopping: asyncio.Event
+) -> None:
     def ages() -> Mapping[str, float | None]:
         return {cache.name: cache.age_seconds for cache in caches}
 
     def obstacle() -> str:
         return "stopping" if stopping.is_set() else "; ".join(f"waits until {n.advice}" for n in readiness.missing())
 
+    view = functools.partial(_view, caches, api_server)
     listening = asyncio.Event()
     metrics = server.Metrics(ages)
-    install = settings(arguments.ring_limit)
+    install = settings(arguments.ring_limit, sidecar(arguments.sidecar))
     readiness = server.Readiness(_needs(caches, install, arguments.namespace, listening), metrics)
     probes = web.AppRunner(server.probes_app(metrics, obstacle), access_log=None)
     announcer = asyncio.create_task(_announce(readiness))
-    reviews = web.AppRunner(server.Reviews(install, caches.view, metrics).app(), access_log=None)
+    reviews = web.AppRunner(server.Reviews(install, view, metrics).app(), access_log=None)
     certificates = server.Certificates(arguments.certificates)
     try:
         await probes.setup()
@@ -172,20 +206,24 @@ async def _serve(arguments: argparse.Namespace, caches: watch.Caches, stopping: 
 async def _run(arguments: argparse.Namespace) -> None:
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for each in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(each, stopping.set)
-    caches = watch.caches(_api(arguments.kubeconfig), arguments.namespace)
-    for cache in caches:
-        cache.start()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopping.set)
+    api = _api(arguments.kubeconfig)
+    caches = watch.caches(api, arguments.namespace)
+    api_server = version.Server(api)
+    for each in (*caches, api_server):
+        each.start()
     try:
-        await _serve(arguments, caches, stopping)
+        await _serve(arguments, caches, api_server, stopping)
     finally:
+        api_server.stop()
         await asyncio.gather(*(asyncio.to_thread(cache.stop) for cache in caches))
 
 
 def main() -> None:
     """Serve until SIGTERM."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    sys.setrecursionlimit(names.RECURSION_LIMIT)
     asyncio.run(_run(_arguments()))
 
 

@@ -30,6 +30,17 @@ class AgentError(RuntimeError):
         self.found = found
 
 
+class SidecarError(ValueError):
+    """The install's values of the sidecar are not what the chart writes."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(
+            f"RANKBEAT_SIDECAR is no JSON object with image, pullPolicy, pullSecrets and resources: {reason}; "
+            "the chart writes it from the values images and sidecar"
+        )
+        self.reason = reason
+
+
 class CertificateError(RuntimeError):
     """The folder of certificates holds no usable pair."""
 

@@ -41,7 +41,7 @@ class Losses(Callback):
     def break_agent(self):
         from rankbeat_agent.hooks import rank  # noqa: PLC0415 - there only where the agent is
 
-        rank.RANK.writer.capacity = 0
+        rank.RANK.writer.marks = None
 
     def wait(self):
         time.sleep(600)

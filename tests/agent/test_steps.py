@@ -1,9 +1,9 @@
-"""What the agent makes of MindSpore's numbers, without a training."""
+"""What the agent makes of MindSpore's step counts, without a training."""
 
 import pytest
 
 import training_support as support
-from rankbeat_agent.hooks import rank, steps
+from rankbeat_agent.hooks import anchoring, rank, steps
 from rankbeat_agent.wire import writer
 
 NANOSECONDS = 1e9
@@ -39,26 +39,7 @@ def test_after_a_rollback_the_next_step_counts_as_one(seen, tmp_path):
     assert flushed(seen, tmp_path, (3, -4, 1_000, 2_000, 9_000)) == [(3, 8_000, 1_000, 7_000)]
 
 
-@pytest.mark.parametrize(
-    ("parameters", "expected"),
-    [
-        pytest.param(
-            {"dataset_sink_mode": True, "batch_num": 20, "epoch_num": 3}, 60, id="sink mode: sinks of batch_num"
-        ),
-    ],
-)
-def test_the_length_of_a_training_is_known_at_its_begin(parameters, expected):
-    assert steps.total_steps_of(parameters) == expected
+def test_the_length_of_a_training_in_sink_mode_is_its_sinks_times_their_size():
+    parameters = {"dataset_sink_mode": True, "batch_num": 20, "epoch_num": 3}
 
-
-@pytest.mark.parametrize(
-    ("outputs", "expected"),
-    [
-        pytest.param(0.5, 0.5, id="a number"),
-        pytest.param((0.25, "overflow"), 0.25, id="first of several outputs"),
-        pytest.param((), None, id="no outputs"),
-        pytest.param(None, None, id="a network without a result"),
-    ],
-)
-def test_the_loss_is_the_first_output_or_absent(outputs, expected):
-    assert steps.loss_of(outputs) == expected
+    assert anchoring.total_steps_of(parameters) == 60

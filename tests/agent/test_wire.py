@@ -1,7 +1,9 @@
 """A ring written by a real process of its own, read from outside."""
 
 import contextlib
+import os
 import random
+import signal
 import stat
 import subprocess
 import sys
@@ -11,7 +13,9 @@ from pathlib import Path
 
 import pytest
 
+import ring_support as reading
 import training_support as support
+from rankbeat_contract import ring
 
 PYTHON_39 = next(iter(Path.home().glob(".pyenv/versions/3.9.*/bin/python")), None)
 
@@ -101,7 +105,8 @@ def test_a_forked_child_writes_nothing_and_the_parents_lock_stays(agent, tmp_pat
         pytest.param("sys.exit(0)", "done", "", id="sys.exit"),
         pytest.param("raise KeyError('secret')", "failed", "KeyError", id="exception"),
         pytest.param("sys.excepthook = print; raise KeyError", "failed", "KeyError", id="hook that forgets ours"),
-        pytest.param("os._exit(0)", "init_comm", "", id="no word"),
+        pytest.param("os._exit(0)", "done", "", id="os._exit"),
+        pytest.param("os.kill(os.getpid(), 9)", "init_comm", "", id="no word"),
     ],
 )
 def test_how_the_process_ended_is_its_last_phase(agent, tmp_path, program, phase, exception):
@@ -110,7 +115,7 @@ import os, sys
 from rankbeat_agent.hooks import rank
 os.environ["RANKBEAT_RING_DIR"] = sys.argv[1]
 rank.RANK.claim()
-rank.RANK.watch_exceptions()
+rank.RANK.watch_endings()
 """
     with writing(agent, tmp_path, claimed + program) as process:
         process.communicate(timeout=60)
@@ -119,41 +124,193 @@ rank.RANK.watch_exceptions()
     assert (ring.phase, ring.state.exception) == (phase, exception)
 
 
+ENDLESS = """
+ids = [ring.intern(f"name{n}") for n in range(100)]
+n = 0
+while True:
+    ring.note(2, ids[n % 100], n, n, n * 0.5, n * 0.25, n * 0.125, n % 7, n % 5)
+    ring.mark_entered(n, n)
+    ring.mark_ended(n, n, 3)
+    if n % 3 == 0:
+        ring.publish(n)
+    n += 1
+"""
+
+
+def assert_whole(found):
+    """Nothing of a ring that ENDLESS writes is a mixture; those since its last state overwrote the oldest."""
+    assert found.refused <= 3
+    assert [name.name for name in found.names] == [f"name{n}" for n in range(len(found.names))]
+    assert found.state.step_mono_ns - found.state.step in (0, 1)  # the time is stored first
+    assert found.state.entered_mono_ns - found.state.entered_step in (0, 1)
+    for record in found.records:
+        n = record.sequence
+        expected = (2, n, n, n, n * 0.5, n * 0.25, n * 0.125, n % 100, 0, 0, n % 7, n % 5)
+        assert record == expected
+
+
 def test_killed_at_any_moment_each_record_is_whole_or_refused(agent, tmp_path):
-    endless = """
-        n = 0
-        while True:
-            ring.note(1, 0, n, n, n * 0.5, n * 0.25, n * 0.125)
-            ring.mark_finished(n, n)
-            ring.publish(n)
-            n += 1
-        """
     chance = random.Random(7)
-    for attempt in range(8):
+    for attempt in range(10):
         rings = tmp_path / str(attempt)
         rings.mkdir()
-        with writing(agent, rings, CLAIMED + textwrap.dedent(endless)) as process:
+        with writing(agent, rings, CLAIMED + ENDLESS) as process:
             support.wait_for_ring(rings)
             time.sleep(chance.uniform(0, 0.02))
             process.kill()
             process.wait()
 
         (ring,) = support.read_rings(rings)
-        # The record before the last published state is complete; one that was being written is counted by no state.
-        assert ring.refused <= 1
-        assert ring.state.step_mono_ns - ring.state.step in (0, 1)  # the time is stored first
-        for record in ring.records:
-            n = record.sequence
-            assert record[:7] == (1, n, n, n, n * 0.5, n * 0.25, n * 0.125)
+        assert_whole(ring)
+
+
+def test_stopped_at_any_instruction_what_is_in_memory_is_whole_or_refused(agent, tmp_path):
+    """A process that is stopped leaves in shared memory what SIGKILL at that moment would leave."""
+    chance = random.Random(11)
+    seen = set()
+    with writing(agent, tmp_path, CLAIMED + ENDLESS) as process:
+        path = support.wait_for_ring(tmp_path)
+        for _ in range(300):
+            time.sleep(chance.uniform(0, 0.0005))
+            process.send_signal(signal.SIGSTOP)
+            os.waitid(os.P_PID, process.pid, os.WSTOPPED)
+            ring = support.read_ring(path)
+            process.send_signal(signal.SIGCONT)
+
+            assert_whole(ring)
+            seen.add(ring.state.written)
+
+    assert len(seen) > 100
+
+
+def test_a_reader_that_is_slower_than_the_writer_counts_what_it_lost(agent, tmp_path):
+    folder = reading.ring_folder(tmp_path, reading.a_pod())
+    poller = reading.a_poller(tmp_path, reading.a_pod())
+    program = """
+ring.rank, ring.world_size = 0, 1
+ring.publish(1)
+sys.stdin.readline()
+for n in range(100_000):
+    ring.note(1, 0, n, n, n * 0.5, n * 0.25, n * 0.125)
+    ring.publish(n)
+"""
+    with writing(agent, folder, CLAIMED + program) as process:
+        support.wait_for_ring(folder)
+        poller.poll()
+        process.stdin.write("\n")
+        process.stdin.flush()
+        rows = {}
+        while process.poll() is None:
+            rows.update({row.step: row for row in poller.poll().ranks[0].steps})
+            time.sleep(0.02)
+    (rank,) = poller.poll().ranks
+
+    assert rank.records_lost > 0
+    assert rank.records_lost + rank.steps_read == rank.state.written == 100_000
+    assert all(row.interval_seconds == n * 0.5 and row.in_step_seconds == n * 0.125 for n, row in rows.items())
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        pytest.param("ring.note(2, 0, 2**70, 1, 1.0)", id="step beyond 64 bits"),
+        pytest.param("ring.note(2, 0, 1, 1, 10**400)", id="number beyond a double"),
+        pytest.param("ring.note(2, 0, 1, 1, 'much')", id="no number"),
+        pytest.param("ring.note(2, 0, 1, 1, None)", id="nothing"),
+        pytest.param("ring.note(2, 0, 1, 1, 1.0, layer=40000)", id="layer beyond 16 bits"),
+        pytest.param("ring.note(2, -1, 1, 1, 1.0)", id="name that is not interned"),
+        pytest.param("ring.mark_entered(2**70, 1)", id="begin of a step beyond 64 bits"),
+        pytest.param("ring.mark_finished(2**70, 1)", id="end of a step beyond 64 bits"),
+        pytest.param("ring.mark_ended('x', 1, 3)", id="end of a step that is no number"),
+        pytest.param("ring.intern('l\u00f6ss')", id="name that is not ASCII"),
+        pytest.param("ring.intern('x' * 65)", id="name of 65 letters"),
+        pytest.param("ring.intern('')", id="empty name"),
+        pytest.param("ring.intern(None)", id="name that is no text"),
+        pytest.param("[ring.intern(f'x{n}') for n in range(127)]", id="name too many"),
+    ],
+)
+def test_what_does_not_fit_raises_nothing_and_is_counted(agent, tmp_path, program):
+    before = "ring.note(2, ring.intern('loss'), 5, 1, 2.5); ring.intern('second')\n"
+
+    finished(agent, tmp_path, CLAIMED + before + program + "\nring.note(2, 0, 7, 1, 3.5)\nring.publish(1)")
+
+    (ring,) = support.read_rings(tmp_path)
+    assert (ring.state.refused, ring.scalars("loss")) == (1, {5: 2.5, 7: 3.5})
+
+
+def test_a_state_with_fields_that_do_not_fit_says_the_nearest_that_do(agent, tmp_path):
+    program = """
+numbers = {name: n for n, name in enumerate(ring.__slots__, 30) if type(getattr(ring, name)) is int}
+for name in numbers.keys() - {"sequence", "phase", "descriptor", "capacity"}:
+    setattr(ring, name, numbers[name])
+ring.exception, ring.cpu_seconds = b"ValueError", 1.5
+ring.publish(2**60)
+ring.total_steps, ring.rank, ring.segment, ring.exception = 10**12, None, -2**40, "no bytes"
+ring.publish(2**60)
+"""
+
+    finished(agent, tmp_path, CLAIMED + program)
+
+    (path,) = tmp_path.iterdir()
+    slots = path.read_bytes()[ring.STATE_OFFSET : ring.MARKS_OFFSET]
+    first, second = slots[: ring.STATE_BYTES], slots[ring.STATE_BYTES :]
+    assert ring.newest_state(second)._replace(sequence=0) == ring.newest_state(first)._replace(
+        sequence=0, total_steps=2**32 - 1, rank=0, segment=-(2**31), exception=""
+    )
+
+
+def test_a_name_is_interned_once_with_unit_and_type(agent, tmp_path):
+    program = "print([ring.intern(*each) for each in [('a',), ('n', 'bytes', True), ('a',), ('n',)]]); ring.publish(1)"
+
+    output = finished(agent, tmp_path, CLAIMED + program)
+
+    (ring,) = support.read_rings(tmp_path)
+    assert output == "[0, 1, 0, 1]\n"
+    assert ring.names == (("a", "", False), ("n", "bytes", True))
+
+
+def test_layer_head_and_spread_of_a_number_are_its_records(agent, tmp_path):
+    program = "ring.note(2, ring.intern('entropy'), 5, 9, 1.0, 0.5, 2.0, 3, 11); ring.publish(1)"
+
+    finished(agent, tmp_path, CLAIMED + program)
+
+    (ring,) = support.read_rings(tmp_path)
+    (record,) = ring.records
+    assert (record.value, record.value2, record.value3, record.layer, record.head) == (1.0, 0.5, 2.0, 3, 11)
+
+
+def test_a_rank_that_trains_compiles_nothing_that_only_readers_or_rare_cases_need(agent, tmp_path):
+    steps = "ring.note(2, ring.intern('loss'), 5, 1, 2.5); ring.mark_ended(6, 2, 3); ring.enter_phase(4)"
+    names = "print(sorted(name for name in sys.modules if name.startswith('rankbeat_') or name == 'typing'))"
+
+    output = finished(agent, tmp_path, CLAIMED + steps + "\n" + names)
+
+    expected = ["rankbeat_agent", "rankbeat_agent.wire", "rankbeat_agent.wire.writer"]
+    assert output == f"{[*expected, 'rankbeat_contract', 'rankbeat_contract.ring']}\n"
+
+
+def test_the_end_of_a_step_is_a_step_and_a_phase(agent, tmp_path):
+    finished(agent, tmp_path, CLAIMED + "ring.mark_entered(6, 2**40); ring.mark_ended(7, 2**58, 4)")
+
+    (ring,) = support.read_rings(tmp_path)
+    state = ring.state
+    assert (state.step, state.step_mono_ns, state.phase_since_mono_ns) == (7, 2**58, 2**58)
+    assert (ring.phase, state.entered_step, state.entered_mono_ns) == ("callbacks", 6, 2**40)
 
 
 @pytest.mark.skipif(PYTHON_39 is None, reason="no Python 3.9 under ~/.pyenv/versions")
 def test_the_agent_runs_on_python_3_9(agent, tmp_path):
-    imports = "import rankbeat_agent.hooks.communication, rankbeat_agent.hooks.model, rankbeat_contract.names\n"
-    round_trip = "ring.note(2, ring.intern('loss'), 7, 1, 2.5, 0.0, 0.0)\nring.publish(1)\nprint(sys.version_info[:2])"
+    imports = "import rankbeat_agent.wire.room, rankbeat_agent.wire.fitting, rankbeat_contract.names\n"
+    imports += "from rankbeat_agent.wire import side\n"
+    round_trip = """
+ring.note(2, ring.intern('loss'), 7, 1, 2.5, 0.0, 0.0)
+ring.publish(1)
+side.claim_side(sys.argv[1], ring.run_id, 65536).write(1, "run", 0, b"{}")
+print(sys.version_info[:2])
+"""
 
     output = finished(agent, tmp_path, imports + CLAIMED + round_trip, PYTHON_39)
 
     (ring,) = support.read_rings(tmp_path)
     assert (output, ring.scalars("loss")) == ("(3, 9)\n", {7: 2.5})
-    assert [path.name for path in tmp_path.iterdir()] == [f"{ring.header.run_id}.ring"]
+    assert {path.name for path in tmp_path.iterdir()} == {f"{ring.header.run_id}.{end}" for end in ("ring", "side")}

@@ -111,8 +111,9 @@ async def test_verdicts_have_the_shape_of_the_interface(aggregator: "Client"):
     (incident,) = job.pop("incidents")
     assert job == {
         "namespace": "team-a", "monitor": "llm", "job": "llm", "job_uid": "uid-1", "attempt": 1, "ranks_expected": 2,
-        "ranks_reporting": 2, "step": 512, "total_steps": 4000, "loss": 2.31, "phase": "train", "reason": "",
-        "pods_without_ring": [], "agent_errors": 0, "records_lost": 0,
+        "ranks_reporting": 2, "step": 512, "step_interval_seconds": 0.02, "total_steps": 4000, "loss": 2.31,
+        "phase": "train", "reason": "", "pods_without_ring": [], "tiers": {"llm-0": "callback", "llm-1": "callback"},
+        "agent_errors": 0, "records_lost": 0,
     }  # fmt: skip
     assert incident.pop("started_wall") == pytest.approx(service.clock.wall() - 30, abs=5)
     assert incident.pop("message").startswith("rank 1 has not entered step 513, which 1 of 2 ranks are in, for ")

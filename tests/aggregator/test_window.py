@@ -129,6 +129,23 @@ def test_steps_of_ranks_are_aligned_by_segment_and_step():
     assert steps.median_interval_seconds(window) == pytest.approx(0.2)
 
 
+def test_samples_per_second_are_one_figure_of_the_job_never_a_sum_over_ranks():
+    judge = Judge().hears(
+        0, *(a_rank(rank, scalars=[[7, "samples_per_step", 512.0], [9, "samples_per_step", 256.0]]) for rank in (0, 1))
+    )
+
+    assert judge.view(0).samples_per_second == pytest.approx(256 / 0.02)
+
+
+def test_samples_per_second_are_unknown_while_no_rank_trains_or_ranks_do_not_agree():
+    said = [[7, "samples_per_step", 512.0]]
+    paused = Judge().hears(0, a_rank(0, scalars=said, phase="eval"), a_rank(1, phase="eval"))
+    divided = Judge().hears(0, a_rank(0, scalars=said), a_rank(1, scalars=[[7, "samples_per_step", 64.0]]))
+    silent = Judge().hears(0, a_rank(0), a_rank(1))
+
+    assert [judge.view(0).samples_per_second for judge in (paused, divided, silent)] == [None, None, None]
+
+
 def test_the_window_is_bounded():
     judge = Judge()
     for tick in range(50):

@@ -11,7 +11,7 @@ from prometheus_client.registry import CollectorRegistry
 import ring_support as support
 from rankbeat_collector import outputs
 from rankbeat_collector.model import ranks
-from rankbeat_collector.model.ranks import PodRings, Poll, Step, Totals
+from rankbeat_collector.model.ranks import Numbers, PodRings, Poll, Step, Totals
 from rankbeat_contract import metrics
 
 if TYPE_CHECKING:
@@ -20,6 +20,38 @@ if TYPE_CHECKING:
     import pytest
 
 GOLDEN = "golden_metrics.txt"
+
+
+ALL_NUMBERS: dict[str, Any] = {
+    "latest": {
+        "loss": Numbers(2.31),
+        "perplexity": Numbers(10.07),
+        "resident_memory_bytes": Numbers(1.5e9),
+        "learning_rate": Numbers(0.0003),
+        "loss_scale": Numbers(65536.0),
+        "grad_norm": Numbers(0.9),
+        "overflow_steps_total": Numbers(2.0),
+        "skipped_steps_total": Numbers(3.0),
+        "samples_per_step": Numbers(512.0),
+        "device_memory_allocated_bytes": Numbers(3e10),
+        "device_memory_peak_bytes": Numbers(4e10),
+        "device_memory_reserved_bytes": Numbers(5e10),
+        "device_memory_limit_bytes": Numbers(6e10),
+        "checkpoint_duration_seconds": Numbers(1.5),
+        "checkpoint_step": Numbers(500.0),
+        "late_configuration_total": Numbers(1.0),
+        "filters_refused": Numbers(0.0),
+        "taps_refused_total": Numbers(1.0),
+        "unresolved_paths_total": Numbers(1.0),
+        "baseline_loss": Numbers(8.0, 0.5),
+        "baseline_step_interval_seconds": Numbers(0.02, 0.001),
+        "eval_accuracy": Numbers(0.75),
+        "user_reward": Numbers(1.25),
+        "mine_ratio": Numbers(0.5),
+    },
+    "layers": {("local_norm", 0): Numbers(0.5, 0.1, 0.9), ("expert_load", 3): Numbers(0.25)},
+}
+"""Each number that an agent may give."""
 
 
 def text(poll: Poll | None, counts: outputs.Counts | None = None) -> str:
@@ -33,9 +65,9 @@ def lines(made: str, name: str) -> list[str]:
 
 
 def test_the_whole_text_of_a_node_with_two_ranks(request: pytest.FixtureRequest) -> None:
-    state = support.a_state(step=512, step_mono_ns=9_990_000_000, agent_errors=3)
+    state = support.a_state(step=512, step_mono_ns=9_990_000_000, agent_errors=3, refused=4)
     fields: dict[str, Any] = {"steps": (Step(512, 0.02, 0.001, 0.019, 1),), "steps_read": 1, "records_lost": 2}
-    full = support.a_rank(state=state, loss=2.31, resident_memory_bytes=1.5e9, **fields)
+    full = support.a_rank(state=state, loss=2.31, resident_memory_bytes=1.5e9, **fields, **ALL_NUMBERS)
     fresh = support.a_rank(
         support.a_pod("llm-1"),
         header=support.a_header(local_rank=-1),
@@ -86,6 +118,44 @@ def test_a_loss_that_is_not_valid_on_this_rank_is_absent() -> None:
     made = text(support.a_poll(support.a_rank(loss=2.0, state=support.a_state(flags=2))))
 
     assert "rankbeat_loss" not in made
+
+
+def test_what_follows_from_a_loss_is_absent_where_the_loss_is_not_valid() -> None:
+    made = text(support.a_poll(support.a_rank(state=support.a_state(flags=2), **ALL_NUMBERS)))
+
+    assert ("rankbeat_perplexity" in made, "rankbeat_baseline_loss" in made, "rankbeat_grad_norm" in made) == (
+        False,
+        False,
+        True,
+    )
+
+
+def test_the_newest_numbers_of_names_and_layers_come_out_of_the_ring(tmp_path: Path) -> None:
+    pod = support.a_pod()
+    writer = support.RingWriter(support.ring_folder(tmp_path, pod) / "x.ring")
+    for value in (0.5, 0.25):
+        writer.record(kind=2, step=7, value=value, name_id=writer.name_id("learning_rate"))
+        writer.record(
+            kind=2, step=7, value=value, value2=0.1, value3=0.9, name_id=writer.name_id("local_norm"), layer=4
+        )
+        writer.record(kind=2, step=7, value=9.0, name_id=writer.name_id("local_norm"), layer=4, head=1)
+    writer.state(names=2)
+
+    (rank,) = support.a_poller(tmp_path, pod).poll().ranks
+
+    assert (rank.latest["learning_rate"].value, dict(rank.layers)) == (0.25, {("local_norm", 4): (0.25, 0.1, 0.9)})
+
+
+def test_a_ring_full_of_layers_has_a_limited_number_of_series(tmp_path: Path) -> None:
+    pod = support.a_pod()
+    writer = support.RingWriter(support.ring_folder(tmp_path, pod) / "x.ring", capacity=1000)
+    for layer in range(600):
+        writer.record(kind=2, step=7, value=1.0, name_id=writer.name_id("local_norm"), layer=layer)
+    writer.state(names=1)
+
+    (rank,) = support.a_poller(tmp_path, pod).poll().ranks
+
+    assert len(rank.layers) == 512
 
 
 def test_a_rank_without_a_number_has_no_series() -> None:

@@ -73,6 +73,47 @@ def test_a_pod_that_names_no_monitor_or_no_folder_is_not_collected(metadata: dic
     assert pods.pod(raw(**metadata)) is None
 
 
+def said(state: str, **injection: object) -> dict[str, Any]:
+    """A pod with this label and annotation of the webhook's."""
+    annotation = json.dumps({"monitor": "llm", **injection})
+    return raw(labels={names.LABEL_STATE: state}, annotations={names.ANNOTATION_INJECTION: annotation})
+
+
+@pytest.mark.parametrize(
+    ("manifest", "expected"),
+    [
+        pytest.param(
+            said("injected", result="Injected", container="train", tiers=["logTail", "perfFile"]),
+            (True, "train", ("perfFile", "logTail")),
+            id="with the agent",
+        ),
+        pytest.param(
+            said("skipped", result="ShellNotProven", container="train", tiers=["logTail"]),
+            (False, "train", ("logTail",)),
+            id="without the agent",
+        ),
+        pytest.param(
+            said("skipped", result="InjectedPerfFile"), (False, "", ("perfFile",)), id="set up for step files"
+        ),
+        pytest.param(
+            said("injected", container="../etc", tiers=["logTail", "other", 7]), (True, "", ("logTail",)), id="forged"
+        ),
+        pytest.param(said("injected", tiers="logTail"), (True, "", ()), id="no list"),
+    ],
+)
+def test_a_pod_says_which_lower_tiers_may_be_used(
+    manifest: dict[str, Any], expected: tuple[bool, str, tuple[str, ...]]
+) -> None:
+    found = pods.pod(manifest)
+
+    assert found is not None
+    assert (found.has_agent, found.container, found.tiers) == expected
+
+
+def test_a_skipped_pod_without_a_lower_tier_is_not_collected() -> None:
+    assert pods.pod(said("skipped", result="ShellNotProven")) is None
+
+
 def manifest(namespace: str, name: str, node: str, **labels: str) -> dict[str, object]:
     annotation = json.dumps({"monitor": "llm", "result": "Injected"})
     return {

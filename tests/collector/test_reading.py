@@ -7,13 +7,20 @@ import math
 import os
 import signal
 import threading
+import time
+import zlib
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 import ring_support as support
-from rankbeat_collector.model.ranks import Scalar, Step
-from rankbeat_contract import ring
+from rankbeat_collector.model.ranks import Rank, Scalar, Step
+from rankbeat_collector.ring import polling
+from rankbeat_contract import ring, side
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 @pytest.fixture
@@ -236,3 +243,194 @@ def test_a_rank_that_hangs_is_where_its_marks_say(root: Path) -> None:
     (rank,) = poller.poll().ranks
 
     assert (rank.state.step, rank.state.entered_step) == (writer.latest.step, 8)
+
+
+class SideWriter:
+    """A side file beside a ring, written by pwrite in the agent's order: payload, slot, state."""
+
+    def __init__(self, writer: support.RingWriter, file_bytes: int = side.MIN_BYTES, run_id: str = "run0") -> None:
+        self.areas = side.areas(file_bytes)
+        self.state = side.State()
+        self._places = [0, 0]
+        self._fd = os.open(writer.path.with_suffix(side.SUFFIX), os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644)
+        os.posix_fallocate(self._fd, 0, file_bytes)
+        self.put(side.pack_header(side.Header(file_bytes, 17, 1, run_id)), 0)
+        self.publish()
+
+    def put(self, part: bytes, offset: int) -> None:
+        os.pwrite(self._fd, part, offset)
+
+    def publish(self, **changes: object) -> None:
+        self.state = self.state._replace(sequence=self.state.sequence + 1, **changes)  # type: ignore[arg-type]
+        self.put(side.pack_state(self.state), side.state_offset(self.state.sequence))
+
+    def slot(self, kind: int, payload: bytes, **changes: object) -> side.Slot:
+        """Writes payload and slot of the next entry of its area; the state that counts it comes later."""
+        which = side.area_of(kind)
+        area, number = self.areas[which], self.state.written(which)
+        begin = self._places[which] if self._places[which] + len(payload) <= area.size else 0
+        self._places[which] = begin + (len(payload) + 7) // 8 * 8
+        slot = side.Slot(kind, number, number, 5, area.data + begin, len(payload), zlib.crc32(payload), f"w{number}")
+        slot = slot._replace(**changes)  # type: ignore[arg-type]
+        self.put(payload, area.data + begin)
+        self.put(side.pack_slot(slot), area.slot_offset(number))
+        return slot
+
+    def write(self, kind: int, payload: bytes, **changes: object) -> None:
+        self.slot(kind, payload, **changes)
+        counter = "stream" if side.area_of(kind) == side.STREAM else "kept"
+        self.publish(**{counter: self.state.written(side.area_of(kind)) + 1})
+
+
+class SidePoller:
+    """A poller that is told of every entry of the side files."""
+
+    def __init__(self, root: Path) -> None:
+        self.payloads: list[bytes] = []
+        source = polling.kubelet_source(str(root), lambda: (support.a_pod(),))
+        self._poller = polling.Poller(source, polling.Observing(take_entry=self._take))
+
+    def _take(self, header: ring.Header, state: ring.State, entry: side.Entry) -> None:
+        assert (header.run_id, state.rank) == ("run0", 0)
+        self.payloads.append(entry.payload)
+
+    def poll(self) -> tuple[list[bytes], Rank, dict[str, int]]:
+        """The new payloads, the rank, and what was refused."""
+        self.payloads = []
+        poll = self._poller.poll()
+        return self.payloads, poll.ranks[0], dict(poll.pods[0].refused)
+
+
+def test_each_entry_of_the_side_file_is_given_once(root: Path) -> None:
+    file = SideWriter(written(root))
+    poller = SidePoller(root)
+    file.write(side.RUN, b"run")
+    file.write(side.HISTOGRAM, b"first")
+
+    before, _, _ = poller.poll()
+    file.write(side.HISTOGRAM, b"second")
+    after, rank, refused = poller.poll()
+
+    assert (before, after, poller.poll()[0]) == ([b"run", b"first"], [b"second"], [])
+    assert (rank.side_lost, rank.side_dropped, refused) == (0, {}, {})
+
+
+def test_entries_that_the_writer_overwrote_are_counted_as_lost(root: Path) -> None:
+    file = SideWriter(written(root))
+    poller = SidePoller(root)
+    poller.poll()
+    for number in range(100):
+        file.write(side.HISTOGRAM, number.to_bytes(2, "big") * 1000)
+    area = file.areas[side.STREAM]
+
+    payloads, rank, _ = poller.poll()
+
+    assert payloads == [number.to_bytes(2, "big") * 1000 for number in range(100 - area.size // 2000, 100)]
+    assert rank.side_lost == 100 - len(payloads)
+
+
+def test_what_the_side_files_writer_dropped_is_said_by_kind(root: Path) -> None:
+    file = SideWriter(written(root))
+    file.publish(dropped=(0, 0, 0, 2, 1, 0, 0, 0))
+
+    _, rank, _ = SidePoller(root).poll()
+
+    assert rank.side_dropped == {"image": 2, "dump": 1}
+
+
+def test_an_entry_that_is_not_there_yet_is_given_at_the_next_poll_and_torn_ones_are_lost_once(root: Path) -> None:
+    file = SideWriter(written(root))
+    poller = SidePoller(root)
+    poller.poll()
+    slot = file.slot(side.IMAGE, b"late")
+    file.put(b"torn", slot.offset)
+    file.publish(stream=1)
+    polls = [poller.poll()[0]]
+    file.put(b"late", slot.offset)
+    polls.append(poller.poll()[0])
+    file.put(b"torn", file.slot(side.IMAGE, b"gone").offset)
+    file.publish(stream=2)
+    file.write(side.IMAGE, b"next")
+
+    polls += [poller.poll()[0] for _ in range(3)]
+    _, rank, _ = poller.poll()
+
+    assert polls == [[], [b"late"], [], [b"next"], []]
+    assert rank.side_lost == 1
+
+
+@pytest.mark.parametrize(
+    "forge",
+    [
+        pytest.param(lambda file: file.write(side.HISTOGRAM, b"x", offset=0, length=1 << 30), id="beyond the file"),
+        pytest.param(lambda file: file.write(side.RUN + 100, b"x"), id="no such kind"),
+        pytest.param(lambda file: file.write(side.HISTOGRAM, b"x", name="a\nb"), id="name that is no line"),
+        pytest.param(lambda file: file.write(side.HISTOGRAM, b"x", crc=0), id="another's checksum"),
+    ],
+)
+def test_a_forged_entry_is_not_given_and_the_next_one_is(forge: Callable[[SideWriter], None], root: Path) -> None:
+    file = SideWriter(written(root))
+    poller = SidePoller(root)
+    poller.poll()
+    forge(file)
+    for _ in range(5):
+        file.write(side.HISTOGRAM, b"good")
+
+    payloads, _, refused = poller.poll()
+    _, rank, _ = poller.poll()
+
+    assert (payloads, rank.side_lost, refused) == ([b"good"] * 5, 1, {})
+
+
+def test_entries_that_all_point_to_the_same_bytes_are_not_read_again_and_again(root: Path) -> None:
+    file = SideWriter(written(root), side.MAX_BYTES)
+    payload = bytes(40 << 20)
+    slot = file.slot(side.IMAGE, payload)
+    slots = file.areas[side.STREAM].slots
+    for number in range(200):
+        file.put(side.pack_slot(slot._replace(number=number)), file.areas[side.STREAM].slot_offset(number))
+    file.publish(stream=200)
+    started = time.process_time()
+
+    payloads, _, _ = SidePoller(root).poll()
+
+    assert (len(payloads), slots > 200) == (1, True)
+    assert time.process_time() - started < 1
+
+
+@pytest.mark.parametrize(
+    ("spoil", "reason"),
+    [
+        pytest.param(lambda path: path.write_bytes(b"\xa5" * side.MIN_BYTES), "header", id="noise"),
+        pytest.param(lambda path: os.truncate(path, 200), "header", id="cut off"),
+        pytest.param(lambda path: (path.unlink(), path.symlink_to("/etc/passwd")), "link", id="link"),
+        pytest.param(lambda path: (path.unlink(), os.mkfifo(path)), "type", id="fifo"),
+        pytest.param(lambda path: os.truncate(path, side.MAX_BYTES + 1), "size", id="too large"),
+    ],
+)
+def test_a_side_file_that_cannot_be_read_is_refused_and_its_rank_is_seen(
+    spoil: Callable[[Path], object], reason: str, root: Path
+) -> None:
+    writer = written(root)
+    writer.step(3)
+    SideWriter(writer)
+    spoil(writer.path.with_suffix(side.SUFFIX))
+
+    payloads, rank, refused = SidePoller(root).poll()
+
+    assert (payloads, rank.state.step, refused) == ([], 3, {reason: 1})
+
+
+def test_a_side_file_of_another_run_is_refused(root: Path) -> None:
+    SideWriter(written(root), run_id="run1").write(side.RUN, b"run")
+
+    assert SidePoller(root).poll()[2] == {"header": 1}
+
+
+def test_side_files_are_not_opened_where_nobody_asked_for_them(root: Path) -> None:
+    writer = written(root)
+    os.mkfifo(writer.path.with_suffix(side.SUFFIX))
+
+    poll = support.a_poller(root, support.a_pod()).poll()
+
+    assert (len(poll.ranks), poll.pods[0].refused) == (1, ())

@@ -61,6 +61,7 @@ def test_a_report_says_everything_of_the_interface() -> None:
                 "phase": "Running",
                 "started_age_seconds": 40.0,
                 "rings": 1,
+                "has_agent": True,
                 "refused": {"link": 1},
             }
         ],
@@ -69,6 +70,7 @@ def test_a_report_says_everything_of_the_interface() -> None:
                 **who,
                 "pod_uid": "uid-llm-0",
                 "run": "run0",
+                "tier": "callback",
                 "attempt": 0,
                 "rank": 0,
                 "local_rank": 0,
@@ -144,6 +146,16 @@ def test_rows_beyond_the_limit_in_fair_weather_are_dropped_but_not_lost() -> Non
     made = report(support.a_rank(steps=steps(1, 2, 3), steps_read=3), max_rows=2)
 
     assert (rows(made), made.dropped) == ([([2, 3], 0)], 1)
+
+
+def test_steps_of_an_earlier_train_call_are_not_reported_as_those_of_this_one() -> None:
+    """Its steps may begin anew, and the aggregator refuses steps that do not ascend."""
+    earlier = tuple(row._replace(segment=1) for row in steps(8, 9))
+    now = tuple(row._replace(segment=2) for row in steps(1, 2))
+
+    made = report(support.a_rank(state=support.a_state(segment=2), steps=(*earlier, *now), steps_read=4))
+
+    assert (rows(made), made.dropped) == ([([1, 2], 0)], 0)
 
 
 def test_a_rank_that_is_gone_is_reported_once_more() -> None:

@@ -34,6 +34,7 @@ def test_a_job_that_is_observed_is_ready_and_healthy():
         "Reporting": ("True", "AllRanks"),
         "Ready": ("True", "Observing"),
         "Healthy": ("True", "NoIncident"),
+        "LaunchSafe": ("Unknown", "CannotTell"),
     }
 
 

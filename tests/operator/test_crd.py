@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import itertools
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import yaml
 from kubernetes.client import ApiException
 
+import crd_support
+from crd_support import created, refusal
 from operator_builders import a_monitor_manifest
 from rankbeat_webhook.patch import decisions
 
@@ -19,39 +18,16 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.controlplane
 
-REPO = Path(__file__).resolve().parents[2]
-CRD = REPO / "crds" / "trainingmonitors.rankbeat.io.yaml"
-_names = (f"crd-{number}" for number in itertools.count())
-
 
 @pytest.fixture(scope="module")
 def monitors(kube: Kube) -> Any:
-    kube.apply(yaml.safe_load(CRD.read_text()))
-    definitions = kube.resource("apiextensions.k8s.io/v1", "CustomResourceDefinition")
-    name = "metadata.name=trainingmonitors.rankbeat.io"
-    for event in definitions.watch(field_selector=name, timeout=30):
-        conditions = (event["raw_object"].get("status") or {}).get("conditions") or ()
-        if any(c["type"] == "Established" and c["status"] == "True" for c in conditions):
-            return kube.resource("rankbeat.io/v1alpha1", "TrainingMonitor")
-    raise TimeoutError("the CRD was not established within 30 s")
-
-
-def created(monitors: Any, **spec: Any) -> Any:
-    return monitors.create(body=a_monitor_manifest(next(_names), "default", **spec), namespace="default").to_dict()
-
-
-def refusal(monitors: Any, **spec: Any) -> str:
-    with pytest.raises(ApiException) as refused:
-        created(monitors, **spec)
-    assert refused.value.status == 422
-    return str(refused.value.body)
+    return crd_support.established(kube)
 
 
 def test_the_shortest_monitor_is_taken_and_needs_no_defaults(monitors):
     spec = created(monitors)["spec"]
 
-    assert spec["paused"] is False
-    assert set(spec) == {"paused", "workloadRef"}
+    assert set(spec) == {"workloadRef"}
 
 
 def test_a_monitor_with_every_field_is_taken(monitors):
@@ -218,14 +194,26 @@ def a_condition(kind: str, status: str, reason: str) -> dict[str, str]:
 
 
 def test_every_field_is_described():
-    schema = yaml.safe_load(CRD.read_text())["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    schema = crd_support.schema()
 
     assert list(undescribed(schema["properties"]["spec"], "spec")) == []
     assert list(undescribed(schema["properties"]["status"], "status")) == []
 
 
+def test_every_field_that_a_user_writes_has_an_example_or_its_values():
+    assert list(without_example(crd_support.schema()["properties"]["spec"], "spec")) == []
+
+
+def without_example(schema: dict[str, Any], path: str) -> Any:
+    for name, field in schema.get("properties", {}).items():
+        says = any(word in field["description"] for word in ("Example", "Default", "default"))
+        if not says and "enum" not in field and "properties" not in field:
+            yield f"{path}.{name}"
+        yield from without_example(field.get("items", field), f"{path}.{name}")
+
+
 def test_the_manual_says_which_container_the_webhook_takes():
-    schema = yaml.safe_load(CRD.read_text())["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    schema = crd_support.schema()
     text = schema["properties"]["spec"]["properties"]["injection"]["properties"]["container"]["description"]
 
     wanted = (*decisions._USUAL_NAMES, *decisions._ACCELERATORS)

@@ -31,6 +31,7 @@ LARGEST = {
         "pushInterval": "2s",
         "pollInterval": "250ms",
         "kubeletRoot": "/data/kubelet",
+        "podLogs": "/var/log/pods",
         "seLinuxOptions": {"type": "spc_t"},
         "nodeSelector": {"role": "training"},
         "tolerations": [{"operator": "Exists"}],

@@ -220,6 +220,7 @@ def test_a_fleet_with_every_field():
             "pushInterval": "2s",
             "pollInterval": "250ms",
             "kubeletRoot": "/data/kubelet/",
+            "podLogs": "/data/log/pods",
             "seLinuxOptions": {"type": "spc_t"},
             **placement,
         },
@@ -235,7 +236,7 @@ def test_a_fleet_with_every_field():
         "Always",
         ("mirror",),
         {"team": "ml"},
-        Node(2.0, 0.25, "/data/kubelet", placed, {"type": "spc_t"}),
+        Node(2.0, 0.25, "/data/kubelet", "/data/log/pods", placed, {"type": "spc_t"}),
         Clock(("ntp1", "ntp2:1123"), 0.01, {"limits": {"cpu": "1"}}),
         Devices(is_enabled=True, placement=placed, npu_driver_root="/opt/driver"),
         placed,
@@ -263,6 +264,7 @@ IMAGES = {"images": {"node": "n:1", "aggregator": "a:1"}}
         pytest.param({**IMAGES, "node": {"pollInterval": "10s"}}, "is 10s, write from 0.05s to 5s", id="out of bounds"),
         pytest.param({**IMAGES, "node": {"kubeletRoot": "kubelet"}}, "write an absolute path", id="relative path"),
         pytest.param({**IMAGES, "node": {"kubeletRoot": "/a/../etc"}}, "without ..", id="path that climbs"),
+        pytest.param({**IMAGES, "node": {"podLogs": "pods"}}, "node.podLogs of fleet.yaml is 'pods'", id="relative"),
         pytest.param(
             {**IMAGES, "devices": {"enabled": "yes"}}, "devices.enabled of fleet.yaml is 'yes'", id="no boolean"
         ),

@@ -7,6 +7,7 @@ import pytest
 from operator_builders import AGENT, NOW, a_monitor
 from rankbeat_contract import packing
 from rankbeat_operator.kube import files
+from rankbeat_operator.model.planned import Planned, Sampling
 from rankbeat_operator.plan import tenants
 from rankbeat_operator.plan.tenants import AgentConfigMap
 
@@ -17,7 +18,7 @@ OLD = AgentConfigMap("rankbeat-agent-0000000000", NOW - 9000)
 
 
 def test_a_monitors_configuration():
-    assert tenants.configuration(a_monitor()) == {
+    assert tenants.configuration(a_monitor(), Planned(Sampling(0, 100))) == {
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": {
@@ -39,7 +40,7 @@ def test_a_monitors_configuration():
                 }
             ],
         },
-        "data": {"monitor.json": '{"denseFirstSteps": 100, "intervalSteps": 0}'},
+        "data": {"monitor.json": '{"sampling": {"denseFirstSteps": 100, "intervalSteps": 0}, "version": 2}'},
     }
 
 
@@ -97,6 +98,8 @@ def test_two_paths_with_one_key_are_refused():
         ("rankbeat_contract/ring.py", "rankbeat_contract/ring.py"),
         ("rankbeat_contract/metrics.py", None),
         ("rankbeat_contract/packing.py", None),
+        ("rankbeat_contract/monitor.py", None),
+        ("rankbeat_contract/translation/keys.py", None),
         ("rankbeat_agent/notes.txt", None),
     ],
 )

@@ -82,6 +82,7 @@ def a_verdict(**changes: Any) -> JobVerdict:
         "ranks_expected": 2,
         "ranks_reporting": 2,
         "step": 512,
+        "step_interval_seconds": 0.5,
         "total_steps": 4000,
         "loss": 2.31,
         "phase": "train",

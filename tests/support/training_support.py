@@ -26,6 +26,11 @@ def mindspore_python() -> Path:
     return Path(os.environ.get("RANKBEAT_MINDSPORE_PYTHON") or REPO / "build/mindspore/bin/python")
 
 
+def mindformers_python() -> Path:
+    """The interpreter of the MindFormers environment, which has a MindSpore of its own."""
+    return REPO / "build/mindformers/bin/python"
+
+
 def pod_folder(folder: Path) -> Path:
     """The agent in folder as a pod's ConfigMap lays it out: sitecustomize.py at the top, the packages beside it."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -74,17 +79,20 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _msrun_command(workers: int, script: list[str], logs: Path) -> list[str]:
+def _msrun_command(workers: int, script: list[str], logs: Path, python: Path | None = None) -> list[str]:
     # Not the environment's own msrun script: its first line may name another place.
     program = "import sys; from mindspore.parallel.cluster.run import main; sys.exit(main())"
     options = [f"--worker_num={workers}", f"--local_worker_num={workers}", f"--master_port={free_port()}"]
-    return [str(mindspore_python()), "-c", program, *options, "--join=True", f"--log_dir={logs}", *script]
+    interpreter = str(python or mindspore_python())
+    return [interpreter, "-c", program, *options, "--join=True", f"--log_dir={logs}", *script]
 
 
-def msrun(workers: int, script: list[str], variables: Mapping[str, str], folder: Path) -> Launched:
-    """A whole job of workers ranks on loopback."""
+def msrun(
+    workers: int, script: list[str], variables: Mapping[str, str], folder: Path, python: Path | None = None
+) -> Launched:
+    """A whole job of workers ranks on loopback; python: of another environment than MindSpore's."""
     logs = folder / "logs"
-    done = run(_msrun_command(workers, script, logs), variables, folder)
+    done = run(_msrun_command(workers, script, logs, python), variables, folder)
     texts = {path.name: path.read_text(errors="replace") for path in sorted(logs.glob("*.log"))}
     return Launched(done.returncode, done.stdout + done.stderr, texts)
 

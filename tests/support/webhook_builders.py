@@ -26,7 +26,9 @@ SETTINGS = plans.Settings(
         {"key": "rankbeat_agent____init__.py", "path": "rankbeat_agent/__init__.py"},
         {"key": "sitecustomize.py", "path": "sitecustomize.py"},
     ),
+    sidecar=plans.Sidecar("rankbeat/node:1", pull_secrets=("mirror",)),
 )
+SERVER = (1, 36)
 WRAPPER = 'export PYTHONPATH="/rankbeat/agent${PYTHONPATH:+:$PYTHONPATH}"; exec "$@"'
 JOB_UID = "9c0b4c6e-0000-4000-8000-000000000001"
 
@@ -84,10 +86,19 @@ def a_job(**spec: object) -> jobs.Job:
 
 
 def a_view(
-    *known: monitors.Monitor, switch: str = "enabled", job: jobs.Job | None = None, opted_in: bool | None = None
+    *known: monitors.Monitor,
+    switch: str = "enabled",
+    job: jobs.Job | None = None,
+    opted_in: bool | None = None,
+    server: tuple[int, int] | None = SERVER,
 ) -> plans.View:
     """What the caches know."""
-    return plans.View(switch, known, job, opted_in)
+    return plans.View(switch, known, job, opted_in, server)
+
+
+def wanting(job: jobs.Job | None = None, server: tuple[int, int] | None = SERVER, **spec: object) -> plans.View:
+    """What the caches know where the monitor has these fields."""
+    return a_view(a_monitor(spec=spec), job=job, server=server)
 
 
 DIRECT = ["msrun", "--worker_num", "2", "train.py"]
@@ -111,9 +122,11 @@ def direct(**fields: Any) -> dict[str, Any]:
     return a_pod(a_container(command=DIRECT, **fields), owner=a_job_owner())
 
 
-def decided(manifest: Mapping[str, object], view: plans.View | None = None) -> plans.Decision:
+def decided(
+    manifest: Mapping[str, object], view: plans.View | None = None, settings: plans.Settings = SETTINGS
+) -> plans.Decision:
     """The decision on a pod of team-a."""
-    return decisions.decision(pods.pod("team-a", manifest), SETTINGS, view or a_view(a_monitor()))
+    return decisions.decision(pods.pod("team-a", manifest), settings, view or a_view(a_monitor()))
 
 
 def patched(manifest: Mapping[str, Any], operations: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -134,9 +147,9 @@ def patched(manifest: Mapping[str, Any], operations: Sequence[Mapping[str, Any]]
     return root
 
 
-def report(manifest: Mapping[str, Any]) -> dict[str, str]:
+def report(manifest: Mapping[str, Any]) -> dict[str, Any]:
     """The annotation that the operator reads."""
-    said: dict[str, str] = json.loads(manifest["metadata"]["annotations"]["rankbeat.io/injection"])
+    said: dict[str, Any] = json.loads(manifest["metadata"]["annotations"]["rankbeat.io/injection"])
     return said
 
 

@@ -31,6 +31,7 @@ CHART = ROOT / "charts/helm/rankbeat"
 HELM = ROOT / "build/bin/helm"
 RELEASE = "rankbeat-system"
 OPERATOR = f"system:serviceaccount:{RELEASE}:rankbeat-operator"
+SIDECAR = {"image": "rankbeat/node:test", "pullSecrets": ["mirror"], "resources": {"cpu": "100m", "memory": "128Mi"}}
 CLUSTER_WIDE = ("Cluster", "Validating", "Mutating")
 
 
@@ -99,7 +100,9 @@ class Program:
         self.log = folder / "log"
         places = ["--namespace", RELEASE, "--kubeconfig", kubeconfig, "--certificates", folder]
         ports = ["--address", "127.0.0.1", "--port", self.port, "--metrics-port", self.metrics_port]
-        self.command = [sys.executable, "-m", "rankbeat_webhook", *map(str, (*places, *ports)), "--drain-seconds", "0"]
+        sidecar = ["--sidecar", json.dumps(SIDECAR)]
+        self.command = [sys.executable, "-m", "rankbeat_webhook", *map(str, (*places, *ports)), *sidecar]
+        self.command += ["--drain-seconds", "0"]
 
     def begin(self) -> None:
         """Start it."""

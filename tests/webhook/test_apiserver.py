@@ -7,6 +7,7 @@ import socket
 import time
 
 import pytest
+from kubernetes.dynamic import exceptions
 
 import webhook_builders as build
 import webhook_install as install
@@ -220,6 +221,92 @@ def test_an_injected_pod_stays_restricted_and_guaranteed(kube, installed):
     pod = create(kube, namespace, build.a_pod(container))
 
     assert (result(pod), pod["status"]["qosClass"]) == ("Injected", "Guaranteed")
+
+
+def with_sidecar(kube, namespace, volume):
+    """Monitor llm asks for a sidecar that writes files into volume; back when the webhook has read that."""
+    wanted = {"volume": volume, "files": [{"format": "jsonl"}]}
+    kube.apply(a_monitor_object(namespace, collector={"mode": "sidecar"}, outputs=wanted))
+    keys = {"encryption": {"secretName": "k", "key": "a"}, "masking": {"secretName": "k", "key": "b"}}
+    kube.apply(a_monitor_object(namespace, "keys", collector={"mode": "sidecar"}, outputs=wanted | keys))
+    secure = build.a_pod(build.a_container(securityContext=RESTRICTED))
+
+    def is_read():
+        try:
+            pod = create(kube, namespace, secure, dry_run="All")
+        except exceptions.ForbiddenError:
+            return True
+        return "initContainers" in pod["spec"]
+
+    install.wait("sidecar", is_read)
+
+
+@pytest.mark.parametrize("monitor", ["llm", "keys"])
+def test_a_pod_with_a_sidecar_stays_restricted_and_guaranteed(kube, installed, monitor):
+    namespace = kube.namespace({"pod-security.kubernetes.io/enforce": "restricted"})
+    with_sidecar(kube, namespace, {"persistentVolumeClaim": {"claimName": "runs"}})
+    some = {"cpu": "1500m", "memory": "8Gi"}
+    container = build.a_container(securityContext=RESTRICTED, resources={"requests": some, "limits": some})
+
+    pod = create(kube, namespace, build.a_pod(container, labels={"rankbeat.io/monitor": monitor}))
+
+    assert build.report(pod)["sidecar"] == {"result": "Injected", "message": ""}
+    assert pod["status"]["qosClass"] == "Guaranteed"
+    (sidecar,) = pod["spec"]["initContainers"]
+    assert (sidecar["image"], sidecar["restartPolicy"]) == ("rankbeat/node:test", "Always")
+    assert {"name": "mirror"} in pod["spec"]["imagePullSecrets"]
+
+
+@pytest.mark.parametrize(
+    ("resources", "expected"),
+    [(None, "BestEffort"), ({"requests": {"cpu": "1"}}, "Burstable")],
+    ids=["BestEffort", "Burstable"],
+)
+def test_a_sidecar_changes_no_quality_of_service_class(kube, installed, resources, expected):
+    namespace = kube.namespace()
+    with_sidecar(kube, namespace, {"persistentVolumeClaim": {"claimName": "runs"}})
+
+    pod = create(kube, namespace, build.a_pod(build.a_container(resources=resources)))
+
+    assert (len(pod["spec"]["initContainers"]), pod["status"]["qosClass"]) == (1, expected)
+
+
+def test_pod_security_judges_the_tenant_s_host_path_after_us(kube, installed):
+    """Nobody gets a folder of the node by way of a monitor who could not have it by way of a pod."""
+    namespace = kube.namespace({"pod-security.kubernetes.io/enforce": "restricted"})
+    with_sidecar(kube, namespace, {"hostPath": {"path": "/var/runs"}})
+
+    with pytest.raises(exceptions.ForbiddenError) as refused:
+        create(kube, namespace, build.a_pod(build.a_container(securityContext=RESTRICTED)))
+
+    assert 'restricted volume types (volume \\"rankbeat-outputs\\" uses restricted volume type \\"hostPath\\")' in str(
+        refused.value.body
+    )
+
+
+def test_the_server_takes_a_mended_pod_of_an_indexed_job(kube, installed):
+    namespace = kube.namespace()
+    kube.apply(a_monitor_object(namespace, msrun={"fix": ["join", "nodeRank", "signals", "exitCode"]}))
+    install.wait("read", lambda: "launch.py" in json.dumps(create(kube, namespace, build.a_pod(), dry_run="All")))
+    shape = {"completionMode": "Indexed", "completions": 2, "parallelism": 2, "backoffLimit": 6}
+    command = ["msrun", "--worker_num=4", "--local_worker_num=2", "train.py"]
+
+    kube.apply(a_job_object(namespace, command, {"rankbeat.io/monitor": "llm"}, **shape))
+
+    for pod in pods_of_job(kube, namespace, 2):
+        after = pod["spec"]["containers"][0]["command"]
+        assert after[4:7] == ["msrun", "--join=True", "--node_rank=$(JOB_COMPLETION_INDEX)"]
+        assert "launch.py signals,exitCode" in after[2]
+
+
+def test_the_server_takes_a_pod_of_the_tier_perf_file(kube, installed):
+    namespace = kube.namespace()
+    kube.apply(a_monitor_object(namespace, tiers=["perfFile"]))
+    manifest = build.a_pod(build.a_container(command=None))
+
+    install.wait("read", lambda: result(create(kube, namespace, manifest, dry_run="All")) == "InjectedPerfFile")
+
+    assert result(create(kube, namespace, manifest)) == "InjectedPerfFile"
 
 
 STRATEGIC = {

@@ -45,28 +45,57 @@ PODS = st.builds(
     st.sampled_from([None, [{"name": "data", "emptyDir": {}}], [{"name": "rankbeat", "emptyDir": {}}]]),
     st.sampled_from([None, build.a_job_owner()]),
 )
-VIEWS = st.builds(
-    build.a_view,
-    st.sampled_from(
-        [build.a_monitor(), build.a_monitor(spec={"injection": {"shell": "/bin/bash"}}), build.a_monitor("other")]
-    ),
-    switch=st.sampled_from(["enabled", "disabled"]),
-    job=st.sampled_from([None, jobs.Job(build.JOB_UID, allows_retry=True)]),
-    opted_in=st.sampled_from([True, False, None]),
-)
+ASKED = {
+    "shell": {"injection": {"shell": "/bin/bash"}},
+    "tiers": {"tiers": ["perfFile"]},
+    "sidecar": {
+        "collector": {"mode": "sidecar"},
+        "outputs": {"volume": {"hostPath": {"path": "/x"}}, "files": [{"format": "csv"}]},
+    },
+    "own volume": {"collector": {"mode": "sidecar"}, "outputs": {"volume": {"name": "data"}}},
+}
+FIXES = {"msrun": {"fix": ["join", "signals", "exitCode", "nodeRank"]}}
+
+
+def views(specs):
+    return st.builds(
+        build.a_view,
+        st.sampled_from([*(build.a_monitor(spec=spec) for spec in specs), build.a_monitor("other")]),
+        switch=st.sampled_from(["enabled", "enabled", "disabled"]),
+        job=st.sampled_from([None, jobs.Job(build.JOB_UID, allows_retry=True, pods=2)]),
+        opted_in=st.sampled_from([True, False, None]),
+        server=st.sampled_from([(1, 28), (1, 36), None]),
+    )
+
+
+VIEWS = views([{}, *ASKED.values()])
+MENDING = views([spec | FIXES for spec in ({}, *ASKED.values())])
 OURS = {"rankbeat", "rankbeat-agent", "rankbeat-config"}
 
 
-@given(PODS, VIEWS)
-@settings(max_examples=100, deadline=None)
+@given(PODS, st.one_of(VIEWS, MENDING))
+@settings(max_examples=200, deadline=None)
 def test_a_patched_pod_is_not_patched_again(manifest, view):
     after = build.patched(manifest, build.decided(manifest, view).operations)
 
     assert build.decided(after, view).operations == ()
 
 
-@given(PODS, VIEWS)
-@settings(max_examples=100, deadline=None)
+@given(PODS, st.one_of(VIEWS, MENDING))
+@settings(max_examples=200, deadline=None)
+def test_not_even_without_our_label(manifest, view):
+    """Another webhook may write labels anew."""
+    decision = build.decided(manifest, view)
+    after = build.patched(manifest, decision.operations)
+    if decision.operations:
+        del after["metadata"]["labels"]["rankbeat.io/state"]
+
+    if decision.result in {"Injected", "InjectedPerfFile"}:
+        assert build.decided(after, view).operations == ()
+
+
+@given(PODS, st.one_of(VIEWS, MENDING))
+@settings(max_examples=200, deadline=None)
 def test_injection_is_whole_or_absent(manifest, view):
     decision = build.decided(manifest, view)
     after = build.patched(manifest, decision.operations)
@@ -75,7 +104,17 @@ def test_injection_is_whole_or_absent(manifest, view):
         one for one, two in zip(manifest["spec"]["containers"], after["spec"]["containers"], strict=True) if one != two
     ]
     added = [each["name"] for each in after["spec"].get("volumes", [])[len(manifest["spec"].get("volumes", [])) :]]
-    assert (len(changed), set(added)) == ((1, OURS) if decision.result == "Injected" else (0, set()))
+    has_sidecar = decision.more.get("sidecar", {}).get("result") == "Injected"
+    expected = {
+        "Injected": (1, OURS | ({"rankbeat-outputs"} if has_sidecar and "rankbeat-outputs" in added else set())),
+        "InjectedPerfFile": (1, {"rankbeat-perf"}),
+    }
+    assert (len(changed), set(added)) == expected.get(decision.result, (0, set()))
+    sidecars = [each["name"] for each in after["spec"].get("initContainers", [])]
+    assert sidecars == (["rankbeat-collector"] if has_sidecar else [])
+    mounted = {each["name"] for each in after["spec"].get("volumes", [])}
+    for each in after["spec"].get("initContainers", []):
+        assert {mount["name"] for mount in each["volumeMounts"]} <= mounted
 
 
 @given(PODS, VIEWS)

@@ -27,4 +27,4 @@ def test_the_webhook_reads_config_maps_of_the_release_namespace_only():
         {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["list", "watch"]}
     ]
     cluster_wide = objects["ClusterRole", "rankbeat-webhook"]["rules"]
-    assert not any("configmaps" in rule["resources"] for rule in cluster_wide)
+    assert not any("configmaps" in rule.get("resources", ()) for rule in cluster_wide)

@@ -170,6 +170,57 @@ def test_a_relative_program_is_found_as_without_us(shell, tmp_path):
     assert done.stdout == b"started\n"
 
 
+REPO = Path(__file__).resolve().parents[2]
+
+
+def launched(shell, command, agent=REPO / "agent"):
+    """The command as the pod would have it with spec.msrun.fix; the agent's folder lies here."""
+    spec = {"injection": {"shell": shell}, "msrun": {"fix": ["signals", "exitCode"]}}
+    manifest = build.a_pod(build.a_container(command=list(command)))
+    after = build.patched(manifest, build.decided(manifest, build.wanting(**spec)).operations)
+    return [each.replace("/rankbeat/agent", str(agent)) for each in after["spec"]["containers"][0]["command"]]
+
+
+def test_the_launcher_starts_the_command_with_its_arguments_and_environment(shell):
+    # A Python that is no shim: what starts another one may change the environment for it.
+    found = f"{Path(sys.executable).resolve().parent}:{os.environ['PATH']}"
+    env = {"PATH": found, **ENVIRONMENTS["hostile values"]}
+
+    arguments, after, _, folder = seen(launched(shell, python(*ARGUMENTS)), env)
+
+    assert arguments == list(ARGUMENTS)
+    assert folder == "/"
+    assert after["PYTHONPATH"] == str(REPO / "agent")
+    assert {key: value for key, value in after.items() if key not in MAY_DIFFER} == {
+        key: value for key, value in env.items() if key not in MAY_DIFFER
+    }
+
+
+@pytest.mark.parametrize("code", [0, 1, 126, 255])
+def test_the_launcher_hands_on_the_exit_code(shell, code):
+    assert subprocess.run(launched(shell, ["sh", "-c", f"exit {code}"]), check=False, timeout=20).returncode == code
+
+
+@pytest.mark.parametrize("path", ["no python3", "no agent"])
+def test_without_a_launcher_the_command_starts_and_says_so(shell, tmp_path, path):
+    for program in ("sh", "echo"):
+        (tmp_path / program).symlink_to(shutil.which(program))
+    env = {"PATH": str(tmp_path) if path == "no python3" else os.environ["PATH"]}
+    agent = REPO / "agent" if path == "no python3" else tmp_path
+
+    done = subprocess.run(
+        launched(shell, ["sh", "-c", "echo started; exit 3"], agent),
+        env=env,
+        check=False,
+        capture_output=True,
+        timeout=20,
+    )
+
+    assert (done.returncode, done.stdout) == (3, b"started\n")
+    assert b"spec.msrun.fix signals and exitCode cannot be done" in done.stderr
+
+
 def test_kubernetes_finds_nothing_to_expand_in_the_wrapper():
-    assert "$(" not in build.WRAPPER
-    assert "$$" not in build.WRAPPER
+    every = (build.WRAPPER, launched("sh", ["msrun", "train.py"])[2])
+
+    assert not any(mark in text for text in every for mark in ("$(", "$$"))

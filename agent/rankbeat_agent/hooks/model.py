@@ -1,9 +1,12 @@
 """Puts a callback before and one after the job's own in `Model.train` and `Model.fit`."""
 
-import functools
-from typing import Any, Callable, Tuple
+import sys
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
-from rankbeat_agent.hooks import rank, steps
+from rankbeat_agent.hooks import patches, rank, steps
+
+_CLASSES: List[Any] = []
+"""The two callback classes, once they are made."""
 
 
 def _door(hook: str, process: rank.Rank, note: Callable[[steps.Parameters], None]) -> Callable[..., None]:
@@ -36,6 +39,11 @@ def head_and_tail(base: Any, seen: steps.Steps) -> Tuple[Any, Any]:
     Only `on_train_*` names: `Model.fit` refuses a class that defines an old one (docs/sources.md, MindSpore).
     """
     process = seen.process
+    step_begin, step_end, callbacks_end = seen.doors
+
+    def came_out(kind: Any, value: Any) -> None:
+        seen.came_out(kind, value)
+        patches.driven = seen.depth > 0
 
     class RankbeatHead(base):  # type: ignore[misc] # MindSpore has no types
         """First in the list: sees the end of a step before the job's own callbacks."""
@@ -43,13 +51,14 @@ def head_and_tail(base: Any, seen: steps.Steps) -> Tuple[Any, Any]:
         def __enter__(self) -> Any:
             try:
                 seen.went_in()
+                patches.driven = True
             except Exception as error:  # noqa: BLE001 - a door
                 process.count("enter", error)
             return self
 
-        __exit__ = _exit_door(process, seen.came_out)
+        __exit__ = _exit_door(process, came_out)
         on_train_begin = _door("train begin", process, seen.prepare)
-        on_train_step_end = _door("step end", process, seen.ended)
+        on_train_step_end = step_end
         on_train_epoch_end = _door("epoch end", process, seen.paused)
         on_train_end = _door("train end", process, seen.paused)
 
@@ -58,13 +67,13 @@ def head_and_tail(base: Any, seen: steps.Steps) -> Tuple[Any, Any]:
 
         __exit__ = _exit_door(process, seen.broke_off)
         on_train_epoch_begin = _door("epoch begin", process, seen.resumed)
-        on_train_step_begin = _door("step begin", process, seen.began)
-        on_train_step_end = _door("callbacks", process, seen.followed)
+        on_train_step_begin = step_begin
+        on_train_step_end = callbacks_end
 
     return RankbeatHead, RankbeatTail
 
 
-def _surrounded(callbacks: Any, head: Any, tail: Any) -> Any:
+def _between(callbacks: Any, head: Any, tail: Any) -> Any:
     """The job's callbacks between ours, in a new list: theirs stays as it is.
 
     A tuple stays one: Model looks for a ModelCheckpoint in a list only (train/model.py, _save_final_ckpt).
@@ -76,23 +85,18 @@ def _surrounded(callbacks: Any, head: Any, tail: Any) -> Any:
     return [head(), *(callbacks if hasattr(callbacks, "__iter__") else [callbacks]), tail()]
 
 
-def _observed(
-    method: Callable[..., Any], position: int, classes: Tuple[Any, Any], process: rank.Rank
-) -> Callable[..., Any]:
-    @functools.wraps(method)
-    def observed(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if not process.is_off:
-            if len(args) > position:
-                args = (*args[:position], _surrounded(args[position], *classes), *args[position + 1 :])
-            else:
-                kwargs = dict(kwargs, callbacks=_surrounded(kwargs.get("callbacks"), *classes))
-        return method(self, *args, **kwargs)
+def surrounded(
+    position: int, args: Tuple[Any, ...], kwargs: Dict[str, Any]
+) -> Optional[Tuple[Tuple[Any, ...], Dict[str, Any]]]:
+    """Arguments of Model.train or Model.fit with our callbacks among them, None where this process is not to be seen.
 
-    return observed
-
-
-def patch(module: Any) -> None:
-    """Wrap Model.train and Model.fit; callbacks is their parameter 2 and 4."""
-    classes = head_and_tail(module.Callback, steps.Steps(rank.RANK))
-    for name, position in (("train", 2), ("fit", 4)):
-        setattr(module.Model, name, _observed(getattr(module.Model, name), position, classes, rank.RANK))
+    position: of the parameter `callbacks`, after self.
+    """
+    process = rank.RANK
+    if process.is_off:
+        return None
+    if not _CLASSES:
+        _CLASSES.extend(head_and_tail(sys.modules["mindspore.train.model"].Callback, process.seen()))
+    if len(args) > position:
+        return (*args[:position], _between(args[position], *_CLASSES), *args[position + 1 :]), kwargs
+    return args, dict(kwargs, callbacks=_between(kwargs.get("callbacks"), *_CLASSES))

@@ -1,19 +1,22 @@
-"""Which steps are sampled: the monitor's configuration, read when train() begins."""
+"""Which steps are sampled: a rule of the global step alone, so that all ranks sample the same ones."""
 
-import json
-from typing import Any, Dict, NamedTuple
-
-from rankbeat_contract import monitor
+from typing import NamedTuple, Optional
 
 POINTS = 200
 """Samples of a whole run where the monitor leaves the interval to us (sampling, `interval: auto`)."""
+AUTO = 0
 
 
 class Sampling(NamedTuple):
     """Every interval_steps-th global step, and all of the first dense_first_steps."""
 
-    interval_steps: int
-    dense_first_steps: int
+    interval_steps: int = AUTO
+    """AUTO until settled()."""
+    dense_first_steps: int = 100
+
+    def settled(self, total_steps: int) -> "Sampling":
+        """With AUTO replaced by what gives about POINTS samples of total_steps; 1 where the length is unknown."""
+        return self if self.interval_steps else Sampling(max(1, total_steps // POINTS), self.dense_first_steps)
 
     def next_step(self, step: int) -> int:
         """The first sampled step after step: where floor(step / interval) changes, the same on all ranks."""
@@ -22,39 +25,31 @@ class Sampling(NamedTuple):
         return (step // self.interval_steps + 1) * self.interval_steps
 
 
-def _count(content: Dict[str, Any], key: str, default: int) -> int:
-    value = content.get(key, default)
-    if type(value) is not int or value < 0:
-        raise ValueError(f"{key} is {value!r}, not a number of steps")
-    return value
+class Change(NamedTuple):
+    """Another sampling from a global step on."""
+
+    from_step: int
+    previous: Sampling
 
 
-def sampling(text: str, total_steps: int) -> Sampling:
-    """What the configuration in text asks for; text is empty where there is none yet.
+class Rule(NamedTuple):
+    """A settled sampling, and what holds before its first step."""
 
-    Raises: ValueError if text is no configuration.
-    """
-    defaults = monitor.Settings()
-    content = json.loads(text) if text else {}
-    if not isinstance(content, dict):
-        raise ValueError(  # noqa: TRY004 - one error for all that is no configuration
-            f"configuration is a {type(content).__name__}, not an object"
-        )
-    interval = _count(content, "intervalSteps", defaults.interval_steps)
-    if interval == monitor.AUTO:
-        interval = max(1, total_steps // POINTS)
-    return Sampling(interval, _count(content, "denseFirstSteps", defaults.dense_first_steps))
+    sampling: Sampling
+    change: Optional[Change] = None
+
+    def next_step(self, step: int) -> int:
+        """The first sampled step after step."""
+        if self.change is not None and step + 1 < self.change.from_step:
+            following = self.change.previous.next_step(step)
+            if following < self.change.from_step:
+                return following
+            step = self.change.from_step - 1
+        return self.sampling.next_step(step)
 
 
-def configuration_text(path: str) -> str:
-    """The configuration file's text, empty where there is none: a pod may start before its monitor exists.
-
-    Raises: OSError if the file is there but cannot be read; ValueError if it is no UTF-8.
-    """
-    if not path:
-        return ""
-    try:
-        with open(path, encoding="utf-8") as file:  # noqa: PTH123 - no pathlib in a training process
-            return file.read()
-    except FileNotFoundError:
-        return ""
+def rule(wanted: Sampling, change: Optional[Change], total_steps: int) -> Rule:
+    """What the configuration asks for, for a train() call of total_steps (0: unknown)."""
+    if change is not None:
+        change = Change(change.from_step, change.previous.settled(total_steps))
+    return Rule(wanted.settled(total_steps), change)

@@ -12,6 +12,7 @@ _UID = re.compile(r"[0-9A-Za-z-]{1,64}")
 """A pod's UID becomes a folder's name: no dot, no slash."""
 _MONITOR = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 """Name of a TrainingMonitor, a DNS subdomain."""
+_CONTAINER = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,11 @@ class Pod:
     phase: str = "Unknown"
     started_wall: Optional[float] = None
     """When the kubelet of this node acknowledged the pod, by this node's clock."""
+    container: str = ""
+    """The container that trains, empty where nobody has said."""
+    has_agent: bool = True
+    tiers: Tuple[str, ...] = ()
+    """Lower tiers that its monitor asks for: names.ASK_PERF_FILE, names.ASK_LOG_TAIL."""
 
     @property
     def is_over(self) -> bool:
@@ -35,12 +41,19 @@ class Pod:
 
 
 def pod(raw: Mapping[str, Any]) -> Optional[Pod]:
-    """The pod in an object of the API, None where its annotation names no monitor or its UID is no folder's name."""
+    """The pod in an object of the API.
+
+    None where its annotation names no monitor, its UID is no folder's name, or it has no agent and no lower tier.
+    """
     metadata = raw.get("metadata") or {}
     status = raw.get("status") or {}
-    monitor = _monitor(metadata)
+    said = _injection(metadata)
+    monitor, tiers = _text(said, "monitor", _MONITOR), _tiers(said)
     uid = str(metadata.get("uid", ""))
     if not monitor or _UID.fullmatch(uid) is None:
+        return None
+    has_agent = (metadata.get("labels") or {}).get(names.LABEL_STATE) != names.STATE_SKIPPED
+    if not has_agent and not tiers:
         return None
     job, job_uid = _controller(metadata)
     return Pod(
@@ -53,16 +66,33 @@ def pod(raw: Mapping[str, Any]) -> Optional[Pod]:
         deleting=bool(metadata.get("deletionTimestamp")),
         phase=str(status.get("phase") or "Unknown"),
         started_wall=_seconds(status.get("startTime")),
+        container=_text(said, "container", _CONTAINER),
+        has_agent=has_agent,
+        tiers=tiers,
     )
 
 
-def _monitor(metadata: Mapping[str, Any]) -> str:
+def _injection(metadata: Mapping[str, Any]) -> Mapping[str, object]:
+    """What the webhook wrote on the pod, empty where that cannot be read."""
     try:
         said = json.loads((metadata.get("annotations") or {}).get(names.ANNOTATION_INJECTION) or "{}")
     except (ValueError, RecursionError):
-        return ""
-    monitor = said.get("monitor") if isinstance(said, dict) else None
-    return monitor if isinstance(monitor, str) and _MONITOR.fullmatch(monitor) else ""
+        return {}
+    return said if isinstance(said, dict) else {}
+
+
+def _text(said: Mapping[str, object], key: str, pattern: "re.Pattern[str]") -> str:
+    value = said.get(key)
+    return value if isinstance(value, str) and pattern.fullmatch(value) else ""
+
+
+def _tiers(said: Mapping[str, object]) -> Tuple[str, ...]:
+    """Lower tiers that may be used: those that the monitor asks for, and the one that the pod was set up for."""
+    asked = said.get("tiers")
+    wanted = {each for each in asked if isinstance(each, str)} if isinstance(asked, list) else set()
+    if said.get("result") == names.INJECTED_PERF_FILE:
+        wanted.add(names.ASK_PERF_FILE)
+    return tuple(each for each in (names.ASK_PERF_FILE, names.ASK_LOG_TAIL) if each in wanted)
 
 
 def _controller(metadata: Mapping[str, Any]) -> Tuple[str, str]:

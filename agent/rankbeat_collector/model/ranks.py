@@ -1,14 +1,30 @@
 """A rank as its ring shows it, and what follows from many of them."""
 
+import math
 import re
 import statistics
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Dict, FrozenSet, Iterable, List, Mapping, NamedTuple, Optional, Tuple
 
 from rankbeat_collector.model.pods import Pod
-from rankbeat_contract import ring
+from rankbeat_contract import names, ring
 
-REASONS = ("capacity", "error", "folder", "header", "io", "link", "name", "rank", "size", "state", "too_many", "type")
+REASONS = (
+    "behind",
+    "capacity",
+    "error",
+    "folder",
+    "header",
+    "io",
+    "line",
+    "link",
+    "name",
+    "rank",
+    "size",
+    "state",
+    "too_many",
+    "type",
+)
 """Why something of a pod is not read."""
 
 MAX_WORLD_SIZE = 1 << 20
@@ -41,6 +57,18 @@ class Scalar(NamedTuple):
     value: float
 
 
+class Numbers(NamedTuple):
+    """A record's values: of a layer its mean, smallest and largest, of a baseline mean and standard deviation."""
+
+    value: float
+    value2: float = math.nan
+    value3: float = math.nan
+
+
+MAX_LAYER_VALUES = 512
+"""Names times layers of one rank that have series: what a ring can make us hold, and Prometheus."""
+
+
 @dataclass(frozen=True)
 class Rank:
     """One ring as it was last read."""
@@ -59,9 +87,19 @@ class Rank:
     scalars_read: int = 0
     loss: Optional[float] = None
     resident_memory_bytes: Optional[float] = None
+    latest: Mapping[str, Numbers] = field(default_factory=dict)
+    """Newest numbers by name, those of layers and heads apart."""
+    layers: Mapping[Tuple[str, int], Numbers] = field(default_factory=dict)
+    """Newest numbers of layers, by name and layer; MAX_LAYER_VALUES at most."""
     records_lost: int = 0
+    side_lost: int = 0
+    """Entries of the side file that were overwritten before they were read; 0 where side files are not read."""
+    side_dropped: Mapping[str, int] = field(default_factory=dict)
+    """Entries that the writer had no room for, by kind."""
     gone_mono_ns: Optional[int] = None
     """When the ring was found to be no longer there; the rest is as last read."""
+    lower_tier: str = ""
+    """One of names.LOWER_TIERS where the rank has no ring: header and state are then as far as that tier can know."""
 
     @property
     def key(self) -> Key:
@@ -70,6 +108,12 @@ class Rank:
     @property
     def phase(self) -> str:
         return ring.PHASES[self.state.phase]
+
+    @property
+    def tier(self) -> str:
+        """How the rank is seen, one of names.TIERS."""
+        seen = names.TIER_HEARTBEAT if self.state.flags & ring.HEARTBEAT else names.TIER_CALLBACK
+        return self.lower_tier or seen
 
     @property
     def has_valid_loss(self) -> bool:
@@ -162,12 +206,13 @@ def _is_replaced(rank: Rank, later: Rank) -> bool:
 def winners(ranks: Iterable[Rank]) -> Tuple[Tuple[Rank, ...], FrozenSet[Key]]:
     """The newest claim of each (namespace, monitor, rank), and the keys of living ranks that lost to a living one.
 
-    Ranks that do not know their number yet are left out: there is no series to give them.
+    Ranks that do not know their number yet are left out: there is no series to give them. What a log says of ranks that
+    it does not name has the series of the rank "".
     """
     best: Dict[Tuple[str, str, int], Rank] = {}
     conflicts = set()
     for rank in sorted(ranks, key=lambda each: (each.gone_mono_ns is None, each.header.claimed_mono_ns, each.key)):
-        if rank.state.rank == ring.UNKNOWN:
+        if rank.state.rank == ring.UNKNOWN and not rank.lower_tier:
             continue
         series = (rank.pod.namespace, rank.pod.monitor, rank.state.rank)
         loser = best.get(series)

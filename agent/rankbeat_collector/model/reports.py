@@ -107,7 +107,8 @@ def _rank_rows(rank: Rank, before: Sent, most: int, *, is_late: bool) -> Tuple[J
     missing = (rank.steps_read - before.steps - len(steps)) + (rank.scalars_read - before.scalars - len(scalars))
     lost = before.lost + (missing if is_late else 0)
     body: Json = {
-        "steps": [row[:4] for row in steps],
+        # All of one train() call, whose segment the report says: another's steps may begin anew.
+        "steps": [row[:4] for row in steps if row.segment == rank.state.segment],
         "scalars": scalars,
         "records_lost": rank.records_lost + lost,
     }
@@ -127,6 +128,7 @@ def _pod(found: PodRings, wall: float) -> Json:
         "phase": pod.phase,
         "started_age_seconds": None if pod.started_wall is None else round(max(0.0, wall - pod.started_wall), 3),
         "rings": found.rings,
+        "has_agent": pod.has_agent,
         "refused": dict(found.refused),
     }
 
@@ -141,6 +143,7 @@ def _rank(rank: Rank, mono_ns: int) -> Json:
         "pod": rank.pod.name,
         "pod_uid": rank.pod.uid,
         "run": header.run_id,
+        "tier": rank.tier,
         "attempt": header.attempt,
         "rank": _known(state.rank),
         "local_rank": _known(header.local_rank),

@@ -1,7 +1,7 @@
 """The Prometheus series of a rank: which are known, and their values."""
 
 import math
-from typing import Dict, Optional, Tuple
+from typing import Dict, Iterator, NamedTuple, Optional, Tuple
 
 from rankbeat_collector.model import ranks
 from rankbeat_collector.model.ranks import Rank, Step
@@ -10,7 +10,7 @@ from rankbeat_contract import names, ring
 
 def labels(rank: Rank, node: str) -> Tuple[str, ...]:
     """Values of the labels that all metrics of ranks have; namespace and monitor are the API's, never the ring's."""
-    return (rank.pod.namespace, rank.pod.monitor, str(rank.state.rank), node)
+    return (rank.pod.namespace, rank.pod.monitor, _known(rank.state.rank), node)
 
 
 def info_labels(rank: Rank, node: str) -> Tuple[str, ...]:
@@ -46,11 +46,71 @@ def values(rank: Rank, wall_minus_mono_ns: int) -> Dict[str, float]:
         names.RANK_RESIDENT_MEMORY: rank.resident_memory_bytes,
         names.RANK_RECORDS_LOST: rank.records_lost,
         names.RANK_AGENT_ERRORS: state.agent_errors,
+        names.RANK_VALUES_REFUSED: state.refused,
     }
+    for scalar, name in _OF_SCALARS.items():
+        if scalar in rank.latest and (rank.has_valid_loss or scalar not in _OF_LOSS):
+            known[name] = rank.latest[scalar].value
     if rank.loss is not None and rank.has_valid_loss:
         known[names.RANK_LOSS] = rank.loss
         known[names.RANK_LOSS_IS_FINITE] = float(math.isfinite(rank.loss))
     return {name: float(value) for name, value in known.items() if value is not None}
+
+
+class Labelled(NamedTuple):
+    """A value of a rank's series that has labels of its own."""
+
+    name: str
+    labels: Tuple[str, ...]
+    value: float
+
+
+def labelled(rank: Rank) -> Iterator[Labelled]:
+    """Baselines, evaluations, numbers of layers, and what the job says itself."""
+    for scalar, name in _BASELINES.items():
+        if scalar in rank.latest and (rank.has_valid_loss or scalar not in _OF_LOSS):
+            yield Labelled(name, ("mean",), rank.latest[scalar].value)
+            yield Labelled(name, ("stddev",), rank.latest[scalar].value2)
+    for scalar, numbers in rank.latest.items():
+        if scalar.startswith(names.EVALUATION_PREFIX):
+            yield Labelled(names.RANK_EVALUATION, (scalar[len(names.EVALUATION_PREFIX) :],), numbers.value)
+        elif scalar.startswith(names.USER_PREFIX):
+            yield Labelled(names.RANK_USER_VALUE, (scalar[len(names.USER_PREFIX) :],), numbers.value)
+        elif scalar not in _KNOWN:
+            yield Labelled(names.RANK_USER_VALUE, (scalar,), numbers.value)
+    for (scalar, layer), numbers in rank.layers.items():
+        for stat, value in zip(("mean", "min", "max"), numbers):
+            # A statistic that the agent did not take is NaN; a mean that is NaN is one.
+            if stat == "mean" or not math.isnan(value):
+                yield Labelled(names.RANK_LAYER_VALUE, (scalar, str(layer), stat), value)
+
+
+_OF_SCALARS = {
+    names.SCALAR_PERPLEXITY: names.RANK_PERPLEXITY,
+    names.SCALAR_LEARNING_RATE: names.RANK_LEARNING_RATE,
+    names.SCALAR_LOSS_SCALE: names.RANK_LOSS_SCALE,
+    names.SCALAR_GRAD_NORM: names.RANK_GRAD_NORM,
+    names.SCALAR_OVERFLOW_STEPS: names.RANK_OVERFLOW_STEPS,
+    names.SCALAR_SKIPPED_STEPS: names.RANK_SKIPPED_STEPS,
+    names.SCALAR_SAMPLES_PER_STEP: names.RANK_SAMPLES_PER_STEP,
+    names.SCALAR_DEVICE_MEMORY_ALLOCATED: names.RANK_DEVICE_MEMORY_ALLOCATED,
+    names.SCALAR_DEVICE_MEMORY_PEAK: names.RANK_DEVICE_MEMORY_PEAK,
+    names.SCALAR_DEVICE_MEMORY_RESERVED: names.RANK_DEVICE_MEMORY_RESERVED,
+    names.SCALAR_DEVICE_MEMORY_LIMIT: names.RANK_DEVICE_MEMORY_LIMIT,
+    names.SCALAR_CHECKPOINT_DURATION: names.RANK_CHECKPOINT_DURATION,
+    names.SCALAR_CHECKPOINT_STEP: names.RANK_CHECKPOINT_STEP,
+    names.SCALAR_LATE_CONFIGURATION: names.RANK_LATE_CONFIGURATION,
+    names.SCALAR_FILTERS_REFUSED: names.RANK_FILTERS_REFUSED,
+    names.SCALAR_TAPS_REFUSED: names.RANK_TAPS_REFUSED,
+    names.SCALAR_UNRESOLVED_PATHS: names.RANK_UNRESOLVED_PATHS,
+}
+"""Series without labels of their own, by the name in the ring."""
+_BASELINES = {
+    names.SCALAR_BASELINE_LOSS: names.RANK_BASELINE_LOSS,
+    names.SCALAR_BASELINE_STEP_INTERVAL: names.RANK_BASELINE_STEP_INTERVAL,
+}
+_OF_LOSS = frozenset({names.SCALAR_PERPLEXITY, names.SCALAR_BASELINE_LOSS})
+_KNOWN = frozenset({*_OF_SCALARS, *_BASELINES, names.SCALAR_LOSS, names.SCALAR_SKIPPED, names.SCALAR_RESIDENT_MEMORY})
 
 
 def cpu_seconds(rank: Rank) -> Optional[float]:

@@ -13,11 +13,11 @@ from contextlib import contextmanager
 from typing import Dict, Iterator, List, NamedTuple, Sequence, Tuple
 
 from rankbeat_collector.errors import RefusedError
-from rankbeat_contract import ring
+from rankbeat_contract import ring, side
 
 MAX_RINGS = 80
 """Rings read of one pod: a pod of 64 ranks, and some that a restart left behind."""
-MAX_ENTRIES = 256
+MAX_ENTRIES = 512
 """Names looked at in one pod's folder."""
 
 _NAME = re.compile(r"[0-9A-Za-z_-]{1,64}" + re.escape(ring.SUFFIX))
@@ -26,7 +26,7 @@ _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
 class Found(NamedTuple):
-    """A ring file that may be opened."""
+    """A file that may be opened."""
 
     name: str
     identity: Tuple[int, int]
@@ -90,23 +90,35 @@ def rings(folder: int) -> Tuple[List[Found], Dict[str, int]]:
 def _file(folder: int, name: str) -> Found:
     if _NAME.fullmatch(name) is None:
         raise RefusedError("name")
+    return _found(folder, name, ring.MAX_BYTES)
+
+
+def beside(folder: int, found: Found) -> Found:
+    """The side file beside a ring.
+
+    Raises: FileNotFoundError if there is none, RefusedError if it is not to be opened, OSError else.
+    """
+    return _found(folder, found.name[: -len(ring.SUFFIX)] + side.SUFFIX, side.MAX_BYTES)
+
+
+def _found(folder: int, name: str, largest: int) -> Found:
     status = os.stat(name, dir_fd=folder, follow_symlinks=False)
-    _check(status)
+    _check(status, largest)
     return Found(name, (status.st_dev, status.st_ino), status.st_mtime_ns)
 
 
-def _check(status: os.stat_result) -> None:
+def _check(status: os.stat_result, largest: int) -> None:
     if stat.S_ISLNK(status.st_mode):
         raise RefusedError("link")
     if not stat.S_ISREG(status.st_mode):
         raise RefusedError("type")
-    if status.st_size > ring.MAX_BYTES:
+    if status.st_size > largest:
         raise RefusedError("size")
 
 
 @contextmanager
-def opened_ring(folder: int, found: Found) -> Iterator[Tuple[int, int]]:
-    """Descriptor and size of a ring file, the same that was found.
+def opened_file(folder: int, found: Found) -> Iterator[Tuple[int, int]]:
+    """Descriptor and size of a ring or a side file, the same that was found.
 
     Raises: FileNotFoundError if it has gone, RefusedError if something else has taken its place, OSError else.
     """
@@ -118,7 +130,7 @@ def opened_ring(folder: int, found: Found) -> Iterator[Tuple[int, int]]:
         raise
     try:
         status = os.fstat(fd)
-        _check(status)
+        _check(status, side.MAX_BYTES if found.name.endswith(side.SUFFIX) else ring.MAX_BYTES)
         if (status.st_dev, status.st_ino) != found.identity:
             raise RefusedError("type")
         yield fd, status.st_size

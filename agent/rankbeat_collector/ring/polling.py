@@ -4,6 +4,7 @@ import dataclasses
 import logging
 import os
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Callable, Dict, FrozenSet, List, Mapping, Optional, Set, Tuple
@@ -12,7 +13,7 @@ from rankbeat_collector.errors import RefusedError
 from rankbeat_collector.model import ranks, reports
 from rankbeat_collector.model.pods import Pod
 from rankbeat_collector.model.ranks import Key, PodRings, Poll, Rank, Totals
-from rankbeat_collector.ring import folder, reading
+from rankbeat_collector.ring import folder, reading, sides
 from rankbeat_contract import names
 
 _log = logging.getLogger(__name__)
@@ -49,10 +50,26 @@ def kubelet_source(root: str, pods: Callable[[], Optional[Tuple[Pod, ...]]]) -> 
     return Source(str(Path(root) / "pods"), pods, kubelet_folder)
 
 
+@dataclass(frozen=True)
+class Observing:
+    """How much of each ring a poll reads, and who is told of every record and of every entry of the side files."""
+
+    observe: Optional[reading.Observe] = None
+    records: int = _RECORDS
+    records_of_pod: int = _RECORDS_OF_POD
+    take_entry: Optional[sides.TakeEntry] = None
+    """None: side files are not opened."""
+
+    def budget(self, rings: int) -> int:
+        """Newest records read of one ring in one poll, where a pod holds so many rings."""
+        return min(self.records, self.records_of_pod // rings)
+
+
 class _PodReader:
     """The rings of one pod between polls."""
 
-    def __init__(self) -> None:
+    def __init__(self, observing: Observing) -> None:
+        self._observing = observing
         self._rings: Dict[reading.Identity, reading.Ring] = {}
         self.records_lost = 0
         """By the last poll."""
@@ -67,35 +84,58 @@ class _PodReader:
             for file in files:
                 identity = (file.name, file.identity)
                 kept = min(reports.MAX_ROWS, _ROWS_OF_POD // len(files))
-                ring = read[identity] = self._rings.get(identity) or reading.Ring(file.name, kept)
-                try:
-                    is_alive = self._read(fd, file, ring, min(_RECORDS, _RECORDS_OF_POD // len(files)))
-                except FileNotFoundError:
-                    continue
-                except (RefusedError, OSError) as error:
-                    refused = ranks.added(refused, [(getattr(error, "reason", "io"), 1)])
-                    continue
-                if ring.names_refused:
-                    refused = ranks.added(refused, [("name", ring.names_refused)])
+                ring = read[identity] = self._rings.get(identity) or reading.Ring(
+                    file.name, kept, self._observing.observe
+                )
+                is_alive, reasons = self._tried(fd, file, ring, self._observing.budget(len(files)))
+                refused = ranks.added(refused, reasons)
                 if is_alive is not None:
                     found.append(ring.rank(pod, is_alive=is_alive))
         self._rings = read
         return PodRings(pod, len(found), tuple(sorted(refused.items()))), found
 
+    def _tried(
+        self, fd: int, file: folder.Found, ring: reading.Ring, budget: int
+    ) -> Tuple[Optional[bool], List[Tuple[str, int]]]:
+        """What Ring.read() said, None where it cannot be read; and what was refused."""
+        try:
+            is_alive = self._read(fd, file, ring, budget)
+        except FileNotFoundError:
+            return None, []
+        except (RefusedError, OSError) as error:
+            return None, [_reason(error)]
+        reasons = [("name", ring.names_refused)] if ring.names_refused else []
+        if is_alive is not None and self._observing.take_entry is not None:
+            try:
+                self._read_side(fd, file, ring, self._observing.take_entry)
+            except (RefusedError, OSError) as error:
+                reasons.append(_reason(error))
+        return is_alive, reasons
+
     def _read(self, fd: int, file: folder.Found, ring: reading.Ring, budget: int) -> Optional[bool]:
         before, ring.names_refused = ring.records_lost, 0
-        with folder.opened_ring(fd, file) as (opened, size):
+        with folder.opened_file(fd, file) as (opened, size):
             try:
                 return ring.read(opened, size, budget)
             finally:
                 self.records_lost += max(0, ring.records_lost - before)
 
+    def _read_side(self, fd: int, file: folder.Found, ring: reading.Ring, take: sides.TakeEntry) -> None:
+        """Most rings have no side file. Raises: RefusedError or OSError where there is one that cannot be read."""
+        with suppress(FileNotFoundError), folder.opened_file(fd, folder.beside(fd, file)) as (opened, size):
+            ring.read_side(opened, size, take)
+
+
+def _reason(error: Exception) -> Tuple[str, int]:
+    return (getattr(error, "reason", "io"), 1)
+
 
 class Poller:
     """Reads the rings of a source's pods; one poll at a time."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, observing: Observing = Observing()) -> None:
         self._source = source
+        self._observing = observing
         self._readers: Dict[str, _PodReader] = {}
         self._ranks: Dict[Key, Rank] = {}
         self._gone: Dict[Key, Rank] = {}
@@ -134,7 +174,7 @@ class Poller:
 
     def _pods(self, pods: Tuple[Pod, ...]) -> Tuple[List[Tuple[PodRings, List[Rank]]], bool]:
         """What each pod holds, and whether the folder of all pods could be opened."""
-        self._readers = {pod.uid: self._readers.get(pod.uid) or _PodReader() for pod in pods}
+        self._readers = {pod.uid: self._readers.get(pod.uid) or _PodReader(self._observing) for pod in pods}
         self._logged &= self._readers.keys()
         try:
             root = os.open(self._source.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

@@ -6,12 +6,13 @@ import os
 import re
 import struct
 from collections import deque
-from typing import Deque, Dict, Optional, Tuple
+from typing import Callable, Deque, Dict, Optional, Tuple
 
 from rankbeat_collector.errors import RefusedError
 from rankbeat_collector.model import ranks
 from rankbeat_collector.model.pods import Pod
-from rankbeat_collector.model.ranks import Rank, Scalar, Step
+from rankbeat_collector.model.ranks import Numbers, Rank, Scalar, Step
+from rankbeat_collector.ring import sides
 from rankbeat_contract import names, ring
 
 _METRIC = re.compile(names.METRIC_NAME_PATTERN)
@@ -33,14 +34,20 @@ def _order(state: ring.State) -> Tuple[int, int]:
     return (state.sequence, state.updated_mono_ns)
 
 
+Observe = Callable[[ring.Header, ring.State, ring.Record, str], None]
+"""Takes a record with its ring's header and state, and its name: of a scalar, empty for a step."""
+
+
 class Ring:
     """A ring file as read so far."""
 
-    def __init__(self, file: str, kept_rows: int) -> None:
-        """kept_rows: newest steps, and newest scalars, that are kept."""
+    def __init__(self, file: str, kept_rows: int, observe: Optional[Observe] = None) -> None:
+        """kept_rows: newest steps, and newest scalars, that are kept. observe: told of every record, once."""
         self._file = file
         self._kept_rows = kept_rows
+        self._observe = observe
         self._header: Optional[ring.Header] = None
+        self._side: Optional[sides.SideFile] = None
         self._reset()
 
     def _reset(self) -> None:
@@ -51,7 +58,8 @@ class Ring:
         self._steps: Deque[Step] = deque(maxlen=self._kept_rows)
         self._scalars: Deque[Scalar] = deque(maxlen=self._kept_rows)
         self._read = (0, 0)
-        self._latest: Dict[str, float] = {}
+        self._latest: Dict[str, Numbers] = {}
+        self._layers: Dict[Tuple[str, int], Numbers] = {}
         self.records_lost = 0
         self.names_refused = 0
 
@@ -73,6 +81,17 @@ class Ring:
         if self._state is None:
             raise RefusedError("state")
         return is_alive
+
+    def read_side(self, fd: int, size: int, take: sides.TakeEntry) -> None:
+        """Gives the new entries of the side file beside this ring, which was read before.
+
+        Raises: RefusedError, OSError.
+        """
+        header, state = self._known_header(), self._known_state()
+        if self._side is None:
+            self._side = sides.SideFile()
+        for entry in self._side.read(fd, size, header.run_id):
+            take(header, state, entry)
 
     def _claim(self, part: bytes, size: int) -> None:
         try:
@@ -135,6 +154,8 @@ class Ring:
         self._next = last
 
     def _accept(self, fd: int, record: ring.Record) -> None:
+        if self._observe is not None:
+            self._show(fd, record, self._observe)
         steps, scalars = self._read
         if record.kind == ring.KIND_STEP and record.step >= 0:
             values = (_seconds(record.value), _seconds(record.value2), _seconds(record.value3))
@@ -146,8 +167,18 @@ class Ring:
                 self.names_refused += 1
                 return
             self._scalars.append(Scalar(record.step, name, record.value))
-            self._latest[name] = record.value
+            self._latest[name] = Numbers(record.value, record.value2, record.value3)
             self._read = (steps, scalars + 1)
+        elif record.kind == ring.KIND_SCALAR and record.layer >= 0 and record.head == ring.UNKNOWN:
+            name = self._name(fd, record.name_id)
+            key = (name or "", record.layer)
+            if name is not None and (key in self._layers or len(self._layers) < ranks.MAX_LAYER_VALUES):
+                self._layers[key] = Numbers(record.value, record.value2, record.value3)
+
+    def _show(self, fd: int, record: ring.Record, observe: Observe) -> None:
+        name = self._name(fd, record.name_id) if record.kind == ring.KIND_SCALAR else ""
+        if record.step >= 0 and name is not None and record.kind in (ring.KIND_STEP, ring.KIND_SCALAR):
+            observe(self._known_header(), self._known_state(), record, name)
 
     def _name(self, fd: int, name_id: int) -> Optional[str]:
         if name_id not in self._names and name_id < ring.NAME_SLOTS:
@@ -159,6 +190,7 @@ class Ring:
     def rank(self, pod: Pod, *, is_alive: bool) -> Rank:
         """The rank as last read, of this pod."""
         resident = self._latest.get(names.SCALAR_RESIDENT_MEMORY)
+        loss = self._latest.get(names.SCALAR_LOSS)
         return Rank(
             pod=pod,
             file=self._file,
@@ -169,9 +201,13 @@ class Ring:
             steps_read=self._read[0],
             scalars=tuple(self._scalars),
             scalars_read=self._read[1],
-            loss=self._latest.get(names.SCALAR_LOSS),
-            resident_memory_bytes=None if resident is None else _seconds(resident),
+            loss=None if loss is None else loss.value,
+            resident_memory_bytes=None if resident is None else _seconds(resident.value),
+            latest=dict(self._latest),
+            layers=dict(self._layers),
             records_lost=self.records_lost,
+            side_lost=0 if self._side is None else self._side.lost,
+            side_dropped={} if self._side is None else self._side.dropped,
         )
 
 

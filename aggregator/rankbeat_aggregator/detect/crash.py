@@ -93,7 +93,10 @@ def _without_victims(members: Sequence[Member], seen: JobView) -> Sequence[Membe
     """Those that ended for a reason of their own, where that can be told.
 
     An exception outside a step is no lost peer's; a rank inside a step that another has not entered was waiting for it.
+    A lower tier shows neither.
     """
+    if any(m.is_without_ring for m in members):
+        return members
     outside = [m for m in members if m.phase == "failed" and (m.entered is None or m.entered <= m.finished)]
     if outside:
         return outside

@@ -19,6 +19,8 @@ UNCORROBORATED = 2.0
 """Without corroboration the page comes at this multiple of the limit."""
 
 TRAIN = "train"
+HIDDEN = ("callbacks", "checkpoint", "eval")
+"""Phases inside a train() call that a lower tier cannot tell from training."""
 
 
 def is_judged(seen: JobView) -> bool:
@@ -30,6 +32,8 @@ def limit_seconds(seen: JobView, limits: Limits) -> float | None:
     """The largest limit among the phases that any rank is in, None while no rank is seen."""
     phases = {member.phase for member in seen.active}
     by_phase = dict(limits.phase_seconds)
+    if any(member.phase == TRAIN and member.is_without_ring for member in seen.active):
+        phases.update(HIDDEN)
     found = [_train_limit(seen, limits) if phase == TRAIN else by_phase[phase] for phase in phases]
     return max(found, default=None)
 
@@ -74,7 +78,7 @@ def _front(seen: JobView) -> _Front:
     return _Front(
         step=step,
         inside=[m for m in seen.active if step is not None and m.entered == step and m.finished < step],
-        behind=[m for m in seen.active if m.entered != step and m.rank is not None],
+        behind=[m for m in seen.active if m.entered != step and m.rank is not None and not m.is_without_ring],
     )
 
 

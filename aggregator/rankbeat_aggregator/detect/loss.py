@@ -13,7 +13,7 @@ CRITICAL_SAMPLES = 2
 
 
 def _valid(seen: JobView) -> list[Member]:
-    return [m for m in seen.ranked if m.process.snapshot.is_loss_valid and m.process.losses]
+    return [m for m in seen.members if m.process.snapshot.is_loss_valid and m.process.losses]
 
 
 def is_judged(seen: JobView) -> bool:
@@ -21,7 +21,7 @@ def is_judged(seen: JobView) -> bool:
 
 
 def job_loss(seen: JobView) -> float | None:
-    """The newest loss of the lowest rank that holds a valid one; may be NaN or infinite."""
+    """The newest loss of the lowest rank that holds a valid one, else of an unnamed one; may be NaN or infinite."""
     valid = _valid(seen)
     return valid[0].process.losses[-1][1] if valid else None
 

@@ -17,8 +17,6 @@ MOST_RANKS = 4096
 MOST_STEPS = 256
 MOST_SCALARS = 4096
 MOST_WORLD = 1 << 20
-SKIPPED = "skipped"
-"""Scalar that is not 0 at a step whose update was skipped (overflow): its loss is no verdict."""
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
 _RUN = re.compile(r"[A-Za-z0-9_.-]{1,64}")
@@ -66,6 +64,8 @@ class PodReport:
     is_deleting: bool
     phase: str
     rings: int
+    has_agent: bool = True
+    """False for a pod that only a lower tier can see."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +78,7 @@ class RankReport:
     pod_uid: str
     run: str
     rank: int | None
+    """None also for good, where a log's lines do not say whose they are."""
     world_size: int | None
     claimed_age_seconds: float
     is_alive: bool
@@ -93,9 +94,13 @@ class RankReport:
     total_steps: int | None = None
     losses: tuple[tuple[int, float], ...] = ()
     """(step, loss) of the sampled steps in this report that were not skipped."""
+    samples: tuple[int, float] | None = None
+    """Samples of the whole job in one step, and the step at which this report says it."""
     is_agent_on: bool = True
     """False after the agent gave up: the rank trains on unseen, it is neither stalled nor missing."""
     is_loss_valid: bool = False
+    tier: str = names.TIER_CALLBACK
+    """How it is seen, one of names.TIERS."""
     records_lost: int = 0
     agent_errors: int = 0
     exception: str = ""
@@ -188,6 +193,7 @@ def _pod(entry: Fields) -> PodReport:
         is_deleting=entry.flag("deleting"),
         phase=entry.text("phase", 32),
         rings=entry.integer("rings") or 0,
+        has_agent=entry.flag("has_agent", default=True),
     )
 
 
@@ -195,8 +201,9 @@ def _rank(entry: Fields) -> RankReport:
     phase = entry.text("phase", 16)
     if phase not in ring.PHASES:
         raise entry.fail("phase", f"{phase!r} is no phase")
-    exception = entry.values.get("exception") or ""
+    exception, tier = entry.values.get("exception") or "", entry.values.get("tier")
     claimed = entry.known("claimed_age_seconds")
+    losses, samples = _scalars(entry)
     phase_age, updated = entry.number("phase_age_seconds"), entry.number("updated_age_seconds")
     return RankReport(
         key=_key(entry),
@@ -218,9 +225,11 @@ def _rank(entry: Fields) -> RankReport:
         longest_interval_seconds=entry.number("longest_interval_seconds"),
         median_interval_seconds=entry.number("median_interval_seconds"),
         total_steps=entry.integer("total_steps") or None,
-        losses=_losses(entry),
+        losses=losses,
+        samples=samples,
         is_agent_on=entry.flag("agent_on", default=True),
         is_loss_valid=entry.flag("loss_valid", default=False),
+        tier=tier if tier in names.TIERS else names.TIER_CALLBACK,
         records_lost=entry.integer("records_lost") or 0,
         agent_errors=entry.integer("agent_errors") or 0,
         exception=exception if isinstance(exception, str) and _CLASS.fullmatch(exception) else "",
@@ -247,16 +256,20 @@ def _steps(entry: Fields) -> Rows:
     return found[:, :3]
 
 
-def _losses(entry: Fields) -> tuple[tuple[int, float], ...]:
+def _scalars(entry: Fields) -> tuple[tuple[tuple[int, float], ...], tuple[int, float] | None]:
+    """Losses by step, and the newest samples of a step."""
+    samples: tuple[int, float] | None = None
     losses: dict[int, float] = {}
     skipped: set[int] = set()
     for row in entry.rows("scalars", MOST_SCALARS):
         step, name, value = _scalar(entry, row)
         if name == names.SCALAR_LOSS:
             losses[step] = value
-        elif name == SKIPPED and value != 0:
+        elif name == names.SCALAR_SKIPPED and value != 0:
             skipped.add(step)
-    return tuple(sorted((step, value) for step, value in losses.items() if step not in skipped))
+        elif name == names.SCALAR_SAMPLES_PER_STEP and 0 < value < math.inf:
+            samples = max(samples or (step, value), (step, value))
+    return tuple(sorted((step, value) for step, value in losses.items() if step not in skipped)), samples
 
 
 def _scalar(entry: Fields, row: object) -> tuple[int, str, float]:

@@ -76,6 +76,7 @@ def _add_job(families: _Families, one: Judged) -> None:
     families.add(metrics.JOB_STEP_MIN, one, min(steps, default=None))
     families.add(metrics.JOB_STEP_MAX, one, max(steps, default=None))
     families.add(metrics.JOB_STEP_INTERVAL, one, view.median_interval_seconds)
+    families.add(metrics.JOB_SAMPLES_PER_SECOND, one, view.samples_per_second)
     families.add(metrics.JOB_STALL_SECONDS, one, hang.stall_seconds(view))
     value = loss.job_loss(view)
     families.add(metrics.JOB_LOSS, one, value)

@@ -7,7 +7,7 @@ from rankbeat_aggregator.model.report import Clock
 from rankbeat_aggregator.model.verdict import Incident
 from rankbeat_aggregator.server.service import Judged, Service
 from rankbeat_aggregator.window.view import JobView
-from rankbeat_contract import ring
+from rankbeat_contract import names, ring
 
 
 def answer(service: Service) -> Mapping[str, object]:
@@ -42,15 +42,27 @@ def _job(one: Judged) -> Mapping[str, object]:
         "ranks_expected": view.expected,
         "ranks_reporting": len(view.reporting),
         "step": max(steps, default=None),
+        "step_interval_seconds": view.median_interval_seconds,
         "total_steps": max((found for one in snapshots if (found := one.total_steps) is not None), default=None),
         "loss": loss.job_loss(view),
         "phase": _phase(view),
         "reason": one.verdict.reason,
         "pods_without_ring": [pod.report.pod for pod in view.pods_without_ring],
+        "tiers": _tiers(view),
         "agent_errors": sum(snapshot.agent_errors for snapshot in snapshots),
         "records_lost": sum(snapshot.records_lost for snapshot in snapshots),
         "incidents": [_incident(incident) for incident in one.verdict.incidents],
     }
+
+
+def _tiers(view: JobView) -> Mapping[str, str]:
+    """The tier that shows a pod's ranks, by the pod's name; the lowest where they differ."""
+    order = names.TIERS.index
+    by_pod: dict[str, str] = {}
+    for member in view.members:
+        pod, tier = member.snapshot.pod, member.snapshot.tier
+        by_pod[pod] = max(by_pod.get(pod, tier), tier, key=order)
+    return by_pod
 
 
 def _phase(view: JobView) -> str | None:

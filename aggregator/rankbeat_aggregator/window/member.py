@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from rankbeat_aggregator.model.report import RankReport
 from rankbeat_aggregator.model.verdict import Suspect
 from rankbeat_aggregator.window.process import Process
+from rankbeat_contract import names
 
 _STILL_TRAINING = frozenset({"init_comm", "build", "load", "train"})
 
@@ -37,6 +38,11 @@ class Member:
     @property
     def suspect(self) -> Suspect:
         return Suspect(self.rank, self.process.node, self.snapshot.pod)
+
+    @property
+    def is_without_ring(self) -> bool:
+        """Whether a lower tier shows it: what it has entered, and phases inside training, are not seen."""
+        return self.snapshot.tier in names.LOWER_TIERS
 
     @property
     def has_reached_end(self) -> bool:

@@ -37,6 +37,8 @@ class Process:
     """Earliest time at which it was seen in a phase other than init_comm."""
     losses: tuple[tuple[int, float], ...] = ()
     """Newest (step, loss), ascending."""
+    samples: tuple[int, float] | None = None
+    """Samples of the whole job in one step as last said, with that step."""
     rows: StepRows = field(default_factory=lambda: np.empty((0, 4)), repr=False, compare=False)
 
     @property
@@ -59,6 +61,8 @@ def fold(process: Process, report: RankReport, sent: float, received: float) -> 
     """Adds one more report of the same run."""
     process.received = max(process.received, received)
     process.claimed = min(process.claimed, sent - report.claimed_age_seconds)
+    if report.segment > process.snapshot.segment:
+        process.losses = ()  # a run that began anew has smaller steps: the old ones would stay the newest
     age, known = report.claimed_age_seconds, process.snapshot.claimed_age_seconds
     if age > known:
         process.snapshot, process.seen = report, sent
@@ -76,6 +80,8 @@ def _remember(process: Process, report: RankReport, sent: float) -> None:
         process.left_init = sent if process.left_init is None else min(process.left_init, sent)
     if report.losses:
         process.losses = tuple(sorted({**dict(process.losses), **dict(report.losses)}.items())[-KEPT_LOSSES:])
+    if report.samples is not None:
+        process.samples = max(process.samples or report.samples, report.samples)
     if len(report.steps):
         process.rows = _merged(process.rows, report.segment, report.steps)
 

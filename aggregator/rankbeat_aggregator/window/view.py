@@ -71,6 +71,15 @@ class JobView:
     longest_interval_seconds: float | None
 
     @property
+    def samples_per_second(self) -> float | None:
+        """Of the whole job, while a rank trains; None where its ranks do not agree on the samples of a step."""
+        said = {found[1] for member in self.active if (found := member.process.samples) is not None}
+        is_training = any(member.phase in ("train", "callbacks") for member in self.active)
+        if len(said) != 1 or not is_training or not self.median_interval_seconds:
+            return None
+        return said.pop() / self.median_interval_seconds
+
+    @property
     def phases(self) -> Mapping[str, int]:
         """Ranks in each phase."""
         return Counter(member.phase for member in self.members)
@@ -164,6 +173,7 @@ def _pods_without_ring(listed: Sequence[Pod], members: Sequence[Member]) -> tupl
         pod
         for pod in listed
         if pod.report.phase == "Running"
+        and pod.report.has_agent
         and pod.report.rings == 0
         and not pod.report.is_deleting
         and pod.report.pod_uid not in with_ring

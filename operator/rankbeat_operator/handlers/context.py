@@ -10,9 +10,11 @@ from rankbeat_contract.packing import Packed
 from rankbeat_operator.handlers.keys import Keys
 from rankbeat_operator.kube.cluster import Cluster
 from rankbeat_operator.kube.events import Events
+from rankbeat_operator.model import monitors
 from rankbeat_operator.model.manifests import Manifest, annotations
 from rankbeat_operator.model.observed import Aggregator
 from rankbeat_operator.model.verdicts import JobVerdict
+from rankbeat_operator.plan import status
 
 JobKey = tuple[str, str, str]
 """Namespace, monitor, UID of the job."""
@@ -61,6 +63,11 @@ class KnownMonitor:
     generation: int
     reset: str
     job: str
+    experiment: str = ""
+    target: str = ""
+    """Selector of the pods that it observes."""
+    is_over: bool = False
+    """Whether its workload has come to its end, by its own status."""
 
 
 @dataclass(slots=True)
@@ -79,6 +86,19 @@ class Knowledge:
     """Metadata by name, as last listed; without those that changed since."""
     config_maps: dict[str, dict[str, str]] = field(default_factory=dict)
     """By namespace and name, the resourceVersions of our ConfigMaps: as last listed, or as written since."""
+
+    def rivals(self, namespace: str, name: str) -> tuple[str, ...]:
+        """Monitors of the namespace with the same experiment for another workload that is not over."""
+        own = self.monitors.get((namespace, name))
+        if own is None or not own.experiment:
+            return ()
+        return tuple(
+            sorted(
+                other
+                for other, known in self.monitors_of(namespace)
+                if known.experiment == own.experiment and known.target != own.target and not known.is_over
+            )
+        )
 
     def monitors_of(self, namespace: str) -> Iterator[tuple[str, KnownMonitor]]:
         return ((name, known) for (where, name), known in self.monitors.items() if where == namespace)
@@ -117,8 +137,12 @@ class Context:
 
 def known_monitor(manifest: Manifest) -> KnownMonitor:
     """What is to be known of a monitor."""
+    spec = manifest["spec"]
     return KnownMonitor(
         generation=manifest["metadata"].get("generation", 0),
         reset=annotations(manifest).get(names.ANNOTATION_BREAKER, ""),
-        job=(manifest["spec"].get("workloadRef") or {}).get("name", ""),
+        job=(spec.get("workloadRef") or {}).get("name", ""),
+        experiment=str(spec.get("experiment", "")),
+        target=monitors.target(spec).label_selector(),
+        is_over=status.is_over(manifest),
     )

@@ -36,6 +36,18 @@ def is_intact(context: Context, desired: Manifest) -> bool:
     return version is not None and context.intact_config_maps.get((namespace, name)) == (version, desired)
 
 
+async def config_map(context: Context, namespace: str, name: str) -> Manifest | None:
+    """The ConfigMap as we wrote it where nobody touched it since, else as the API has it; None if there is none.
+
+    Raises: ApiError.
+    """
+    version = context.knowledge.config_maps.get(namespace, {}).get(name)
+    held = context.intact_config_maps.get((namespace, name))
+    if held is not None and held[0] == version:
+        return held[1]
+    return await context.cluster.found(kinds.CONFIG_MAPS, name, namespace)
+
+
 def note_intact(context: Context, desired: Manifest, found: Manifest) -> None:
     """found, of the API server, is as desired."""
     namespace, name = desired["metadata"]["namespace"], desired["metadata"]["name"]

@@ -1,18 +1,21 @@
 """A monitor: observe -> plan -> apply -> status."""
 
 import logging
+from dataclasses import replace
 
 from rankbeat_contract import names
 from rankbeat_operator.handlers import listed, namespaces
 from rankbeat_operator.handlers.context import Context, Key, Scope
 from rankbeat_operator.kube import files, kinds
 from rankbeat_operator.model import monitors, observed, pods, workloads
+from rankbeat_operator.model import sampling as model
 from rankbeat_operator.model.manifests import Manifest, labels
 from rankbeat_operator.model.monitors import Monitor
 from rankbeat_operator.model.observed import Observed
+from rankbeat_operator.model.planned import Planned, Sampling
 from rankbeat_operator.model.pods import ObjectEvent, Pod
 from rankbeat_operator.model.workloads import Workload
-from rankbeat_operator.plan import status, tenants
+from rankbeat_operator.plan import sampling, status, tenants
 
 LOG = logging.getLogger(__name__)
 
@@ -36,19 +39,31 @@ async def reconcile(context: Context, namespace: str, name: str) -> None:
     except ValueError as error:  # the cluster's CRD is not ours: it took what ours refuses
         await context.events.warn(manifest, "InvalidSpec", str(error))
         return
-    configuration = tenants.configuration(monitor)
-    if not listed.is_intact(context, configuration):
-        applied = await context.cluster.apply(configuration, names.MANAGER_MONITOR)
-        listed.note_intact(context, configuration, applied)
     seen = await _observed(context, monitor, place)
+    planned = await _apply_configuration(context, monitor, seen)
     if seen is None:
         return  # the first poll, whatever its outcome, gives each monitor its turn
-    reconciled = status.reconciled(monitor, seen)
+    reconciled = status.reconciled(monitor, replace(seen, planned=planned))
     for notice in reconciled.notices:
         await context.events.warn(manifest, notice.reason, notice.message)
     await _write_status(context, monitor, reconciled.status)
     if _is_starting(seen):
         context.keys.add(Key(Scope.MONITOR, namespace, name), STARTING_SECONDS)
+
+
+async def _apply_configuration(context: Context, monitor: Monitor, seen: Observed | None) -> Planned:
+    """The agent's ConfigMap. What it holds is read first: it alone says what was decided about a changed sampling."""
+    name = names.MONITOR_CONFIG_MAP_PREFIX + monitor.name
+    written = model.written(await listed.config_map(context, monitor.namespace, name))
+    if seen is None and written is not None:
+        return written  # the step from which a change holds can be said after the first poll
+    wanted = Sampling(monitor.settings.interval_steps, monitor.settings.dense_first_steps)
+    planned = sampling.planned(wanted, written, model.progress(seen))
+    desired = tenants.configuration(monitor, planned)
+    if not listed.is_intact(context, desired):
+        applied = await context.cluster.apply(desired, names.MANAGER_MONITOR)
+        listed.note_intact(context, desired, applied)
+    return planned
 
 
 def _is_starting(seen: Observed) -> bool:
@@ -83,6 +98,7 @@ async def _observed(context: Context, monitor: Monitor, place: Manifest) -> Obse
         is_namespace_opted_in=labels(place).get(names.LABEL_INJECT) == "enabled"
         or monitor.namespace in knowledge.opted_in,
         is_switched_off=files.is_switched_off(context.settings.fleet_folder),
+        rivals=knowledge.rivals(monitor.namespace, monitor.name),
         verdict=knowledge.verdicts.get((monitor.namespace, monitor.name, workload.uid)) if workload else None,
     )
 

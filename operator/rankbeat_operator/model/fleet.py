@@ -8,6 +8,7 @@
       pushInterval: 5s
       pollInterval: 500ms
       kubeletRoot: /var/lib/kubelet
+      podLogs: ""                                   # /var/log/pods: mounted, for monitors with the tier logTail
       nodeSelector, tolerations, priorityClassName, resources, seLinuxOptions
     clock: {servers: [HOST], offsetLimit: 50ms, resources}
     devices:                                          # DaemonSet rankbeat-devices
@@ -23,7 +24,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rankbeat_contract import monitor as contract
+from rankbeat_contract import units
 from rankbeat_operator.errors import InvalidFleetError
 from rankbeat_operator.model.manifests import Manifest
 
@@ -48,6 +49,8 @@ class Node:
     push_interval_seconds: float = 5.0
     poll_interval_seconds: float = 0.5
     kubelet_root: str = "/var/lib/kubelet"
+    pod_logs: str = ""
+    """The node's folder of all pods' logs, empty where the collector must not see it."""
     placement: Placement = Placement()
     se_linux_options: Manifest = field(default_factory=dict)
 
@@ -110,12 +113,13 @@ def fleet(document: object) -> Fleet:
 
 
 def _node(top: Manifest) -> Node:
-    own = ("pushInterval", "pollInterval", "kubeletRoot", "seLinuxOptions")
+    own = ("pushInterval", "pollInterval", "kubeletRoot", "podLogs", "seLinuxOptions")
     section = _section(top, "node", "", (*own, *_PLACEMENT))
     return Node(
         push_interval_seconds=_duration(section, "pushInterval", "node", "5s", (0.5, 300)),
         poll_interval_seconds=_duration(section, "pollInterval", "node", "500ms", (0.05, 5)),
         kubelet_root=_path(section, "kubeletRoot", "node", "/var/lib/kubelet"),
+        pod_logs=_path(section, "podLogs", "node", "") if section.get("podLogs") else "",
         placement=_placement(section, "node"),
         se_linux_options=_text_mapping(section, "seLinuxOptions", "node"),
     )
@@ -201,7 +205,7 @@ def _path(parent: Manifest, key: str, path: str, default: str) -> str:
 def _duration(parent: Manifest, key: str, path: str, default: str, bounds: tuple[float, float]) -> float:
     """Seconds. bounds: least and most, as the program takes them."""
     try:
-        seconds = contract.duration_seconds(_text(parent, key, path, default))
+        seconds = units.duration_seconds(_text(parent, key, path, default))
     except ValueError as error:
         raise InvalidFleetError(_field(path, key), str(error)) from error
     if not bounds[0] <= seconds <= bounds[1]:

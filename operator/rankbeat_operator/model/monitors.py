@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 
 from rankbeat_contract import monitor as contract
-from rankbeat_contract import names
+from rankbeat_contract import names, translation
+from rankbeat_contract.translation import Outcome
 from rankbeat_operator.model.manifests import Manifest, annotations
 
 API_VERSION = f"{names.GROUP}/{names.VERSION}"
@@ -31,6 +32,8 @@ class Monitor:
 
     reset: value of the annotation that closes the breaker, "" without it.
     status: as last written.
+    has_bare_configuration: whether it has a spec.monitorConfig or a spec.mindformers.monitorConfig.
+    refused: what of these is not heeded, and why.
     """
 
     namespace: str
@@ -41,6 +44,13 @@ class Monitor:
     settings: contract.Settings
     reset: str
     status: Manifest
+    has_bare_configuration: bool = False
+    refused: tuple[Outcome, ...] = ()
+
+
+def target(spec: Manifest) -> Target:
+    """The target in a spec."""
+    return Target(job=(spec.get("workloadRef") or {}).get("name", ""), pod_selector=spec.get("podSelector"))
 
 
 def _requirement(expression: Manifest) -> str:
@@ -60,13 +70,16 @@ def monitor(manifest: Manifest) -> Monitor:
     Raises: ValueError on a spec that the schema in the repository would have refused.
     """
     metadata, spec = manifest["metadata"], manifest["spec"]
+    effective = translation.effective(spec)
     return Monitor(
         namespace=metadata["namespace"],
         name=metadata["name"],
         uid=metadata["uid"],
         generation=metadata.get("generation", 0),
-        target=Target(job=(spec.get("workloadRef") or {}).get("name", ""), pod_selector=spec.get("podSelector")),
-        settings=contract.settings(spec),
+        target=target(spec),
+        settings=contract.settings(effective.spec),
         reset=annotations(manifest).get(names.ANNOTATION_BREAKER, "")[:256],
         status=manifest.get("status") or {},
+        has_bare_configuration="monitorConfig" in spec or "monitorConfig" in (spec.get("mindformers") or {}),
+        refused=effective.refused,
     )

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from rankbeat_operator.model.planned import Planned
 from rankbeat_operator.model.pods import ObjectEvent, Pod
 from rankbeat_operator.model.verdicts import JobVerdict
 from rankbeat_operator.model.workloads import Workload
@@ -31,6 +32,8 @@ class Observed:
     pods: those that the monitor targets, of the workload's present incarnation only.
     is_namespace_opted_in: whether the namespace carries LABEL_INJECT: enabled.
     is_switched_off: the kill switch of the install.
+    planned: the sampling that the monitor's ConfigMap holds after this look.
+    rivals: names of the namespace's monitors with the same experiment for another workload that is not over.
     """
 
     now: float
@@ -42,6 +45,8 @@ class Observed:
     is_namespace_opted_in: bool = False
     is_switched_off: bool = False
     verdict: JobVerdict | None = None
+    rivals: tuple[str, ...] = ()
+    planned: Planned | None = None
 
     @property
     def alive_pods(self) -> tuple[Pod, ...]:

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from rankbeat_contract import names
+from rankbeat_operator.model import launches
+from rankbeat_operator.model.launches import Start
 from rankbeat_operator.model.manifests import Manifest, annotations, labels, seconds
 
 _REASON = re.compile(r"[A-Za-z]{1,63}")
@@ -32,12 +34,17 @@ class Container:
 
 @dataclass(frozen=True, slots=True)
 class Injection:
-    """What the webhook wrote on the pod; result "" where it wrote nothing legible."""
+    """What the webhook wrote on the pod; result "" where it wrote nothing legible.
+
+    sidecar: INJECTED or the reason for which the pod has none, "" where none was asked for.
+    """
 
     result: str = ""
     message: str = ""
     agent: str = ""
     container: str = ""
+    sidecar: str = ""
+    sidecar_message: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +76,7 @@ class Pod:
     owner: Owner | None = None
     containers: tuple[Container, ...] = ()
     init_containers: tuple[Container, ...] = ()
+    start: Start = launches.UNKNOWN
 
     @property
     def is_injected(self) -> bool:
@@ -105,6 +113,7 @@ def pod(manifest: Manifest) -> Pod:
     conditions = {c["type"]: c for c in status.get("conditions") or ()}
     containers = tuple(_container(c) for c in status.get("containerStatuses") or ())
     ready = conditions.get("ContainersReady", {})
+    injection = _injection(annotations(manifest).get(names.ANNOTATION_INJECTION))
     return Pod(
         name=metadata["name"],
         uid=metadata["uid"],
@@ -114,10 +123,11 @@ def pod(manifest: Manifest) -> Pod:
         is_scheduled=conditions.get("PodScheduled", {}).get("status") == "True",
         is_deleting="deletionTimestamp" in metadata,
         running_since=seconds(ready.get("lastTransitionTime")) if ready.get("status") == "True" else None,
-        injection=_injection(annotations(manifest).get(names.ANNOTATION_INJECTION)),
+        injection=injection,
         owner=_owner(metadata.get("ownerReferences") or ()),
         containers=containers,
         init_containers=tuple(_container(c) for c in status.get("initContainerStatuses") or ()),
+        start=launches.start(manifest.get("spec") or {}, injection.container if injection else ""),
     )
 
 
@@ -166,7 +176,18 @@ def _injection(text: str | None) -> Injection | None:
     if not isinstance(written, dict):
         return Injection()
     result, *rest = (str(written.get(field) or "") for field in ("result", "message", "agent", "container"))
-    return Injection(result if _REASON.fullmatch(result) else "", *rest)
+    sidecar = written.get("sidecar")
+    beside = sidecar if isinstance(sidecar, dict) else {}
+    answer = str(beside.get("result") or "")
+    message, agent, container = rest
+    return Injection(
+        result=result if _REASON.fullmatch(result) else "",
+        message=message,
+        agent=agent,
+        container=container,
+        sidecar=answer if _REASON.fullmatch(answer) else "",
+        sidecar_message=str(beside.get("message") or ""),
+    )
 
 
 def _owner(references: Iterable[Manifest]) -> Owner | None:

@@ -1,8 +1,9 @@
 """What the aggregator says: GET /v1/verdicts."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from rankbeat_contract import names
 from rankbeat_operator.model.manifests import Manifest
 
 
@@ -40,6 +41,10 @@ class JobVerdict:
     phase: str = ""
     pods_without_ring: tuple[str, ...] = ()
     incidents: tuple[Incident, ...] = ()
+    tiers: Mapping[str, str] = field(default_factory=dict)
+    """How the ranks of a pod are seen, by its name: one of names.TIERS. Pods of which nothing is seen are left out."""
+    attempt: int = 1
+    step_interval_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,20 +65,27 @@ def verdicts(answer: Manifest) -> Verdicts:
 def _job(job: Manifest) -> JobVerdict:
     return JobVerdict(
         job_uid=job["job_uid"],
+        attempt=int(job.get("attempt") or 1),
         ranks_expected=_count(job.get("ranks_expected")) or None,
         ranks_reporting=_count(job.get("ranks_reporting")),
         step=_count(job.get("step")),
+        step_interval_seconds=_seconds(job.get("step_interval_seconds")),
         total_steps=_count(job.get("total_steps")) or None,
         loss=None if job.get("loss") is None else float(job["loss"]),
         phase=job.get("phase") or "",
         pods_without_ring=tuple(job.get("pods_without_ring") or ()),
         incidents=tuple(_incident(incident) for incident in job.get("incidents") or ()),
+        tiers={pod: tier for pod, tier in (job.get("tiers") or {}).items() if tier in names.TIERS},
     )
 
 
 def _count(value: int | None) -> int | None:
     """Unknown is null; -1 is how a ring says so."""
     return None if value is None or value < 0 else int(value)
+
+
+def _seconds(value: float | None) -> float | None:
+    return None if value is None else float(value)
 
 
 def _incident(incident: Manifest) -> Incident:

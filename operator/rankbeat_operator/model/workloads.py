@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from rankbeat_operator.model import launches
+from rankbeat_operator.model.launches import Start
 from rankbeat_operator.model.manifests import Manifest
 from rankbeat_operator.model.pods import Pod
 
@@ -21,6 +23,9 @@ class Workload:
     wants_pods: bool = True
     finished: str = ""
     template_labels: Mapping[str, str] = field(default_factory=dict)
+    start: Start | None = None
+    """Of its pod template, None where it is not known."""
+    pods_at_once: int = 1
 
 
 def job(manifest: Manifest) -> Workload:
@@ -36,6 +41,8 @@ def job(manifest: Manifest) -> Workload:
         wants_pods=not finished and not spec.get("suspend", False) and spec.get("parallelism", 1) > 0,
         finished=finished,
         template_labels=spec["template"].get("metadata", {}).get("labels") or {},
+        start=launches.start(spec["template"].get("spec") or {}),
+        pods_at_once=min(spec.get("parallelism", 1), spec.get("completions") or spec.get("parallelism", 1)),
     )
 
 

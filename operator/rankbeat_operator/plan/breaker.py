@@ -6,6 +6,7 @@ A wrong opening costs observations, a wrong closing costs the job. Source: docs/
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from rankbeat_contract import monitor as contract
 from rankbeat_contract import names
 from rankbeat_operator.model.manifests import Manifest, seconds, time_text
 from rankbeat_operator.model.monitors import Monitor
@@ -17,14 +18,19 @@ START_LIMIT_SECONDS = 60.0
 QUICK_EXIT_SECONDS = 2.0
 """A wrapper that cannot run its command ends at once with 126 or 127."""
 
-_VOLUMES = (names.RING_VOLUME, names.AGENT_VOLUME, names.CONFIG_VOLUME)
+_VOLUMES = (
+    *(names.RING_VOLUME, names.AGENT_VOLUME, names.CONFIG_VOLUME),
+    *(names.OUTPUT_VOLUME, names.KEYS_VOLUME),
+)
 _IMAGE_WAITS = frozenset(
     {"ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError"}
 )
-"""We add no image: these are the user's."""
+"""These are the user's, but for the sidecar's image."""
 _NOT_OURS = frozenset({"FailedCreatePodSandBox", "FailedAttachVolume", "NetworkNotReady", "FailedScheduling"})
-_NOT_OUR_CREATE = ("exceeded quota", "error looking up service account")
-"""We add no resource request and no ServiceAccount."""
+_NOT_OUR_CREATE = ("error looking up service account",)
+"""We add no ServiceAccount."""
+_QUOTA = "exceeded quota"
+"""We add no resource request, but for the sidecar's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +80,7 @@ def breaker(monitor: Monitor, observed: Observed) -> Breaker:
         if before.agent == observed.agent.hash and before.reset == monitor.reset:
             return before
         return Breaker(since=observed.now, agent=observed.agent.hash, reset=monitor.reset)
-    found = next(_evidence(observed, before.since or 0.0), None)
+    found = next(_evidence(monitor, observed, before.since or 0.0), None)
     if found is None:
         return Breaker(since=before.since, agent=observed.agent.hash, reset=monitor.reset)
     return Breaker(True, found.reason, _advice(monitor, found), observed.now, observed.agent.hash, monitor.reset)
@@ -113,7 +119,7 @@ def _advice(monitor: Monitor, found: Evidence) -> str:
     return f"{found.message}; new pods come without the agent until you run: {command} --overwrite"
 
 
-def _evidence(observed: Observed, since: float) -> Iterator[Evidence]:
+def _evidence(monitor: Monitor, observed: Observed, since: float) -> Iterator[Evidence]:
     """The signs that count, the surest first."""
     agent = observed.agent.hash
     injected = [p for p in observed.pods if p.is_injected and p.created >= since and _agent(p) == agent]
@@ -124,7 +130,13 @@ def _evidence(observed: Observed, since: float) -> Iterator[Evidence]:
     for event in events:
         if event.uid in uids and event.reason == "FailedMount" and _names_our_volume(event):
             yield Evidence("FailedMount", f"pod {uids[event.uid]} cannot mount a volume of ours: {event.message[:300]}")
-    yield from _failed_creates(observed, events)
+        if event.uid in uids and event.reason == "FailedScheduling" and _names_our_claim(monitor, event):
+            yield Evidence(
+                "OutputVolume",
+                f"pod {uids[event.uid]} waits for the claim of spec.outputs.volume: {event.message[:300]};"
+                " create the claim, or delete the pods, which then come without it",
+            )
+    yield from _failed_creates(monitor, observed, events)
     yield from _kept_from_starting(observed, injected, events)
 
 
@@ -134,6 +146,16 @@ def _agent(pod: Pod) -> str:
 
 def _failed_starts(pod: Pod) -> Iterator[Evidence]:
     wrapped = pod.injection.container if pod.injection else ""
+    for container in pod.init_containers:
+        if container.name == names.SIDECAR and not container.has_started and container.waiting in _IMAGE_WAITS:
+            yield Evidence(
+                "SidecarImage",
+                f"the image of container {container.name}, which is ours, cannot be pulled for pod {pod.name}"
+                f" ({container.waiting}): the platform's owner looks at the values images and sidecar",
+            )
+        for end in container.exits:
+            if container.name == names.SIDECAR and end.reason in {"StartError", "ContainerCannotRun"}:
+                yield Evidence("StartError", f"container {container.name} of injected pod {pod.name} cannot be started")
     for container in pod.containers:
         for end in container.exits:
             if container.name == wrapped and _is_failed_start(end):
@@ -154,12 +176,20 @@ def _names_our_volume(event: ObjectEvent) -> bool:
     return any(f'volume "{name}"' in event.message for name in _VOLUMES)
 
 
-def _failed_creates(observed: Observed, events: list[ObjectEvent]) -> Iterator[Evidence]:
+def _names_our_claim(monitor: Monitor, event: ObjectEvent) -> bool:
+    claim = ((monitor.settings.outputs.volume or {}).get("persistentVolumeClaim") or {}).get("claimName", "")
+    has_sidecar = monitor.settings.collector_mode == contract.MODE_SIDECAR
+    return has_sidecar and bool(claim) and f'persistentvolumeclaim "{claim}"' in event.message
+
+
+def _failed_creates(monitor: Monitor, observed: Observed, events: list[ObjectEvent]) -> Iterator[Evidence]:
     workload = observed.workload
+    has_sidecar = monitor.settings.collector_mode == contract.MODE_SIDECAR
+    not_ours = _NOT_OUR_CREATE if has_sidecar else (*_NOT_OUR_CREATE, _QUOTA)
     if workload is None or not workload.wants_pods or observed.alive_pods:
         return
     for event in events:
-        is_ours = not any(text in event.message for text in _NOT_OUR_CREATE)
+        is_ours = not any(text in event.message for text in not_ours)
         if event.uid == workload.uid and event.reason == "FailedCreate" and is_ours:
             yield Evidence(
                 "FailedCreate",

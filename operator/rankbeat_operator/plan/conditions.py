@@ -1,12 +1,13 @@
 """A monitor's conditions: each says what is the case and which field, label or command changes it."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from rankbeat_contract import names
+from rankbeat_operator.model.condition import Condition
 from rankbeat_operator.model.manifests import Manifest, time_text
 from rankbeat_operator.model.monitors import Monitor
 from rankbeat_operator.model.observed import Observed
+from rankbeat_operator.plan import configuration, launching
 from rankbeat_operator.plan.breaker import Breaker
 
 RING_LIMIT_SECONDS = 60.0
@@ -20,15 +21,8 @@ _INCIDENT_REASONS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """One condition. status: True, False or Unknown, as the API writes it."""
-
-    type: str
-    status: str
-    reason: str
-    message: str
-
+OVER = ("WorkloadComplete", "WorkloadFailed")
+"""Reasons of Ready when there is nothing left to observe."""
 
 Judge = Callable[[Monitor, Observed, Breaker], Condition]
 
@@ -36,7 +30,13 @@ Judge = Callable[[Monitor, Observed, Breaker], Condition]
 def conditions(monitor: Monitor, observed: Observed, state: Breaker) -> tuple[Condition, ...]:
     """All conditions, in the order of the way from a workload to its numbers; Ready and Healthy last."""
     chain = tuple(judge(monitor, observed, state) for judge in _CHAIN)
-    return (*chain, _ready(monitor, observed, chain), _healthy(observed))
+    return (
+        *chain,
+        _ready(monitor, observed, chain),
+        _healthy(observed),
+        *configuration.conditions(monitor, observed),
+        *launching.conditions(monitor, observed),
+    )
 
 
 def written(found: Sequence[Condition], before: Manifest, generation: int, now: float) -> list[dict[str, object]]:
@@ -157,7 +157,14 @@ def _not_opted_in(monitor: Monitor, observed: Observed, unseen: int) -> Conditio
     )
 
 
-def _agent_loaded(_: Monitor, observed: Observed, __: Breaker) -> Condition:
+def _lower_tier(monitor: Monitor) -> str:
+    """The tier that shows a job without the agent, where it is not asked for yet."""
+    if names.ASK_LOG_TAIL in monitor.settings.tiers:
+        return ""
+    return f"; until it does, write spec.tiers: [{names.ASK_LOG_TAIL}] for the loss lines of MindFormers' log"
+
+
+def _agent_loaded(monitor: Monitor, observed: Observed, _: Breaker) -> Condition:
     verdict = observed.verdict
     injected = [pod for pod in observed.counted_pods if pod.is_injected]
     if not injected:
@@ -169,7 +176,7 @@ def _agent_loaded(_: Monitor, observed: Observed, __: Breaker) -> Condition:
     late = [
         pod.name
         for pod in injected
-        if pod.name in verdict.pods_without_ring
+        if (pod.name in verdict.pods_without_ring or verdict.tiers.get(pod.name) in names.LOWER_TIERS)
         and pod.running_since is not None
         and observed.now - pod.running_since > RING_LIMIT_SECONDS
     ]
@@ -180,7 +187,7 @@ def _agent_loaded(_: Monitor, observed: Observed, __: Breaker) -> Condition:
             "NotLoaded",
             f"{len(late)} of {len(injected)} injected pods ({', '.join(late[:3])}) have run for"
             f" {RING_LIMIT_SECONDS:g} s without a rank in sight: the program must be Python without -I, -S and -E,"
-            " and must call mindspore's communication.init()",
+            f" and must call mindspore's communication.init(){_lower_tier(monitor)}",
         )
     if verdict.ranks_reporting:
         return Condition("AgentLoaded", "True", "Loaded", "ranks write their rings")
@@ -205,6 +212,14 @@ def _aggregator_reachable(_: Monitor, observed: Observed, __: Breaker) -> Condit
 
 def _reporting(_: Monitor, observed: Observed, __: Breaker) -> Condition:
     verdict = observed.verdict
+    if verdict is not None and not verdict.ranks_expected and names.TIER_LOG_TAIL in verdict.tiers.values():
+        return Condition(
+            "Reporting",
+            "Unknown",
+            "RanksUnnamed",
+            "loss lines of the pods' logs are read, and they do not say which rank wrote them: let msrun copy one"
+            " worker's output per pod, --tail_worker_log=RANK",
+        )
     if verdict is None:
         return Condition(
             "Reporting",
@@ -235,7 +250,7 @@ def _ready(monitor: Monitor, observed: Observed, chain: Sequence[Condition]) -> 
     workload = observed.workload
     if workload is not None and workload.finished:
         ended = "has completed" if workload.finished == "Complete" else "has failed"
-        reason = f"Workload{workload.finished}"
+        reason = OVER[workload.finished != "Complete"]
         return Condition(
             "Ready", "False", reason, f"{workload.kind} {workload.name} {ended}: there is nothing left to observe"
         )

@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from rankbeat_operator.model.condition import Condition
 from rankbeat_operator.model.manifests import Manifest, time_text
 from rankbeat_operator.model.monitors import Monitor
 from rankbeat_operator.model.observed import Observed
 from rankbeat_operator.model.verdicts import Incident, JobVerdict
-from rankbeat_operator.plan import breaker, conditions
-from rankbeat_operator.plan.conditions import Condition
+from rankbeat_operator.plan import breaker, conditions, tiers
 
 NUMBERS_SECONDS = 10.0
 """A status of which only step and loss moved is written this often: a thousand monitors are 100 writes a second. Their
@@ -43,6 +43,7 @@ def reconciled(monitor: Monitor, observed: Observed) -> Reconciled:
         **_job(observed),
         **_numbers(monitor, observed),
         **_incidents(monitor, observed),
+        **_tiers(monitor, observed),
         "injection": breaker.injection(observed, state),
     }
     return Reconciled(status, notices(monitor.status, found))
@@ -64,6 +65,12 @@ def is_due(before: Manifest, after: Manifest, seconds_since_write: float) -> boo
         return False
     is_more_than_numbers = _without_values(before) != _without_values(after)
     return is_more_than_numbers or seconds_since_write >= NUMBERS_SECONDS
+
+
+def is_over(manifest: Manifest) -> bool:
+    """Whether the status of a monitor, as an object of the API, says that its workload has come to its end."""
+    found = (manifest.get("status") or {}).get("conditions") or ()
+    return any(each["type"] == "Ready" and each["reason"] in conditions.OVER for each in found)
 
 
 def _is_news(old: Manifest | None, condition: Condition) -> bool:
@@ -122,6 +129,18 @@ def _incidents(monitor: Monitor, observed: Observed) -> dict[str, object]:
         return {"alerts": "none"}
     kinds = ",".join(dict.fromkeys(incident.kind for incident in found))
     return {"alerts": kinds, "incidents": [_incident(incident) for incident in found[:16]]}
+
+
+def _tiers(monitor: Monitor, observed: Observed) -> dict[str, object]:
+    """How each pod is seen; as it was while the aggregator does not answer."""
+    if observed.verdict is None:
+        is_kept = observed.aggregator.problem and _is_same_job(monitor, observed) and "tiers" in monitor.status
+        return {"tiers": monitor.status["tiers"]} if is_kept else {}
+    found = [
+        {"pod": one.pod, "tier": one.tier, "reason": one.reason, "message": one.message[:512]}
+        for one in tiers.pod_tiers(monitor, observed)[: tiers.MOST_PODS]
+    ]
+    return {"tiers": found} if found else {}
 
 
 def _incident(incident: Incident) -> dict[str, object]:

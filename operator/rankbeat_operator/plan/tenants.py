@@ -9,6 +9,7 @@ from rankbeat_contract import names
 from rankbeat_contract.packing import Packed
 from rankbeat_operator.model.manifests import Manifest, labels, seconds
 from rankbeat_operator.model.monitors import API_VERSION, Monitor
+from rankbeat_operator.model.planned import Planned, Sampling
 
 COMPONENT_AGENT = "agent"
 AGENT_GRACE_SECONDS = 900.0
@@ -26,8 +27,9 @@ class AgentConfigMap:
     created: float
 
 
-def configuration(monitor: Monitor) -> Manifest:
-    """ConfigMap that the agent reads its settings from."""
+def configuration(monitor: Monitor, planned: Planned) -> Manifest:
+    """ConfigMap that the agent reads its settings from. planned: the sampling, and from which step it holds."""
+    change = planned.change
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -39,6 +41,7 @@ def configuration(monitor: Monitor) -> Manifest:
                 names.LABEL_COMPONENT: "configuration",
                 names.LABEL_MONITOR_UID: monitor.uid,
             },
+            **({} if change is None else {"annotations": {names.ANNOTATION_CHANGE_RUN: change.run}}),
             "ownerReferences": [
                 {
                     "apiVersion": API_VERSION,
@@ -50,9 +53,21 @@ def configuration(monitor: Monitor) -> Manifest:
             ],
         },
         "data": {
-            names.MONITOR_CONFIG_KEY: json.dumps(contract.agent_configuration(monitor.settings), sort_keys=True),
+            names.MONITOR_CONFIG_KEY: json.dumps(_content(monitor, planned), sort_keys=True),
         },
     }
+
+
+def _content(monitor: Monitor, planned: Planned) -> dict[str, object]:
+    change = planned.change
+    content = {**contract.agent_configuration(monitor.settings), "sampling": _sampling(planned.sampling)}
+    if change is not None:
+        content["change"] = {"fromStep": change.from_step, "previous": _sampling(change.previous)}
+    return content
+
+
+def _sampling(sampling: Sampling) -> dict[str, int]:
+    return contract.sampling_configuration(sampling.interval_steps, sampling.dense_first_steps)
 
 
 def agent(namespace: str, packed: Packed) -> Manifest:

@@ -12,15 +12,20 @@ DEFAULT_BACKOFF_LIMIT = 6
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One Job. allows_retry: it survives that every pod of its first wave fails to start, and makes new ones."""
+    """One Job.
+
+    allows_retry: it survives that every pod of its first wave fails to start, and makes new ones.
+    pods: how many run at once.
+    """
 
     uid: str
     allows_retry: bool
+    pods: int = 1
 
 
 def job(manifest: object) -> Job:
     """The Job in the API's JSON."""
-    return Job(raw.text(manifest, "metadata", "uid"), _allows_retry(manifest))
+    return Job(raw.text(manifest, "metadata", "uid"), _allows_retry(manifest), _wave(manifest))
 
 
 def _allows_retry(manifest: object) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rankbeat_contract import monitor as contract
 from rankbeat_webhook.model import raw
 
 if TYPE_CHECKING:
@@ -46,7 +47,11 @@ class Injection:
 
 @dataclass(frozen=True, slots=True)
 class Monitor:
-    """One TrainingMonitor. created: RFC 3339, which sorts as text. selector: None where spec has no podSelector."""
+    """One TrainingMonitor.
+
+    created: RFC 3339, which sorts as text. selector: None where spec has no podSelector. settings: the defaults where
+    the schema in the cluster let pass what ours refuses.
+    """
 
     namespace: str
     name: str
@@ -56,6 +61,7 @@ class Monitor:
     container: str
     shell: str
     injection: Injection
+    settings: contract.Settings
 
 
 def monitor(manifest: object) -> Monitor:
@@ -70,7 +76,15 @@ def monitor(manifest: object) -> Monitor:
         container=raw.text(spec, "injection", "container"),
         shell=raw.text(spec, "injection", "shell"),
         injection=_injection(raw.mapping(manifest, "status", "injection")),
+        settings=_settings(spec),
     )
+
+
+def _settings(spec: Mapping[str, object]) -> contract.Settings:
+    try:
+        return contract.settings(spec)
+    except (ValueError, TypeError, KeyError, AttributeError):  # the operator says what is wrong with it
+        return contract.Settings()
 
 
 def _workload(ref: Mapping[str, object]) -> WorkloadRef | None:

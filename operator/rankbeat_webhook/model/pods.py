@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from rankbeat_webhook import errors
@@ -36,10 +36,19 @@ class EnvVar:
 
 
 @dataclass(frozen=True, slots=True)
+class Resources:
+    """What a container, or a whole pod, asks for."""
+
+    requests: Mapping[str, str] = field(default_factory=dict)
+    limits: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Container:
     """One container; index is its place in spec.containers.
 
     env_prefixes: one per envFrom entry. mount_paths: also paths of block devices. has_*: whether the array has entries.
+    user, group: of the security context, None where it does not say.
     """
 
     index: int
@@ -51,11 +60,19 @@ class Container:
     requested: tuple[str, ...]
     has_env: bool
     has_mounts: bool
+    args: tuple[str, ...] = ()
+    resources: Resources = Resources()
+    user: int | None = None
+    group: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Pod:
-    """A pod on its way in; namespace is the request's."""
+    """A pod on its way in; namespace is the request's.
+
+    shares_processes: whether no container of it has a process 1 of its own. resources: of spec.resources, which stand
+    above the containers' own. user: of the pod's security context.
+    """
 
     namespace: str
     labels: Mapping[str, str]
@@ -64,6 +81,11 @@ class Pod:
     restart_policy: str
     containers: tuple[Container, ...]
     volumes: tuple[str, ...]
+    init_containers: tuple[Container, ...] = ()
+    shares_processes: bool = False
+    resources: Resources = Resources()
+    user: int | None = None
+    pull_secrets: tuple[str, ...] = ()
 
 
 def reviewed_pod(body: object) -> Pod:
@@ -92,6 +114,14 @@ def pod(namespace: str, manifest: Mapping[str, object]) -> Pod:
         restart_policy=raw.text(manifest, "spec", "restartPolicy") or "Always",
         containers=tuple(_container(index, each) for index, each in enumerate(containers)),
         volumes=tuple(raw.text(each, "name") for each in raw.sequence(manifest, "spec", "volumes")),
+        init_containers=tuple(
+            _container(index, each) for index, each in enumerate(raw.sequence(manifest, "spec", "initContainers"))
+        ),
+        shares_processes=raw.member(manifest, "spec", "shareProcessNamespace") is True
+        or raw.member(manifest, "spec", "hostPID") is True,
+        resources=_resources(raw.mapping(manifest, "spec")),
+        user=raw.number(manifest, "spec", "securityContext", "runAsUser"),
+        pull_secrets=tuple(raw.text(each, "name") for each in raw.sequence(manifest, "spec", "imagePullSecrets")),
     )
 
 
@@ -123,4 +153,19 @@ def _container(index: int, manifest: object) -> Container:
         requested=tuple(sorted({*raw.mapping(resources, "requests"), *raw.mapping(resources, "limits")})),
         has_env=bool(env),
         has_mounts=bool(mounts),
+        args=raw.texts(manifest, "args"),
+        resources=_resources(manifest),
+        user=raw.number(manifest, "securityContext", "runAsUser"),
+        group=raw.number(manifest, "securityContext", "runAsGroup"),
     )
+
+
+def _resources(manifest: object) -> Resources:
+    """Requests with the limits in the place of those that are missing, as the API server completes them."""
+    limits = _quantities(manifest, "limits")
+    return Resources({**limits, **_quantities(manifest, "requests")}, limits)
+
+
+def _quantities(manifest: object, kind: str) -> Mapping[str, str]:
+    """A quantity may be written as a number."""
+    return {key: str(value) for key, value in raw.mapping(manifest, "resources", kind).items()}

@@ -9,19 +9,20 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rankbeat_contract import names
+from rankbeat_contract import launch, names
 
 if TYPE_CHECKING:
     from rankbeat_webhook.model import plans, pods
 
-WRAPPER = f'export PYTHONPATH="{names.AGENT_PATH}${{PYTHONPATH:+:$PYTHONPATH}}"; exec "$@"'
+_EXPORT = f'export PYTHONPATH="{names.AGENT_PATH}${{PYTHONPATH:+:$PYTHONPATH}}"; '
+_EXEC = 'exec "$@"'
+WRAPPER = _EXPORT + _EXEC
 """exec keeps PID 1, signals and the exit code. Quoted: dash before 0.5.11 splits what `export` assigns at blanks.
 Nothing in it matches Kubernetes' $(VAR) expansion."""
-ARGV0 = "rankbeat"
+ARGV0 = launch.WRAPPED
 DEFAULT_SHELL = "/bin/sh"
 
 _PYTHONPATH = "PYTHONPATH"
-_SHELLS = frozenset({"sh", "bash", "dash", "ash", "ksh"})
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SHELLS_OWN = frozenset(
     {"IFS", "PS1", "PS2", "PS4", "OPTIND", "PPID", "LINENO", "RANDOM", "SRANDOM", "HISTCMD", "SHELLOPTS"}
@@ -56,14 +57,35 @@ class Refusal:
     is_settled: bool = True
 
 
-def python_path(pod: pods.Pod, container: pods.Container, shell: str, view: plans.View) -> Prepend | Wrap | Refusal:
-    """The change to one container. shell: the one that the monitor names, or empty."""
+def launching(fixes: tuple[str, ...]) -> str:
+    """The wrapper's text that hands the command to the launcher, which mends signals and exit code of what it runs.
+
+    Where python3 cannot run it the command starts as it would without it, and says so.
+    """
+    if not fixes:
+        return _EXEC
+    launcher = f"python3 -I -S {names.AGENT_PATH}/{launch.LAUNCHER}"
+    said = f"rankbeat: no python3 that runs the launcher: spec.msrun.fix {' and '.join(fixes)} cannot be done"
+    return (
+        f'if {launcher} check 2>/dev/null; then exec {launcher} {",".join(fixes)} "$@"; fi; echo "{said}" >&2; {_EXEC}'
+    )
+
+
+def python_path(
+    pod: pods.Pod, container: pods.Container, shell: str, view: plans.View, fixes: tuple[str, ...] = ()
+) -> Prepend | Wrap | Refusal:
+    """The change to one container. shell: the one that the monitor names, or empty. fixes: of the launcher."""
     own = _own_python_path(container)
     if own is not None and container.env[own].value is not None:
         value = container.env[own].value
         return Prepend(own, f"{names.AGENT_PATH}:{value}" if value else names.AGENT_PATH)
     if not container.command:
         return _without_command(container, is_from_source=own is not None)
+    return wrapping(pod, container, shell, view, _EXPORT + launching(fixes))
+
+
+def wrapping(pod: pods.Pod, container: pods.Container, shell: str, view: plans.View, text: str) -> Wrap | Refusal:
+    """A container's command behind a shell that runs text, which ends by starting it."""
     own_shell = _starting_shell(container.command)
     chosen = own_shell or shell or _default_shell(pod, view)
     if not chosen:
@@ -75,7 +97,7 @@ def python_path(pod: pods.Pod, container: pods.Container, shell: str, view: plan
             f"container {container.name!r} has environment names that {chosen!r} would not hand on: {', '.join(lost)}; "
             f"rename them, start the command with bash, {_REMEDY}",
         )
-    return Wrap((chosen, "-c", WRAPPER, ARGV0, *container.command))
+    return Wrap((chosen, "-c", text, ARGV0, *container.command))
 
 
 def _own_python_path(container: pods.Container) -> int | None:
@@ -99,7 +121,7 @@ def _without_command(container: pods.Container, *, is_from_source: bool) -> Refu
 
 
 def _starting_shell(command: tuple[str, ...]) -> str:
-    return command[0] if _base(command[0]) in _SHELLS else ""
+    return command[0] if _base(command[0]) in launch.SHELLS else ""
 
 
 def _default_shell(pod: pods.Pod, view: plans.View) -> str:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from rankbeat_contract import names
+from rankbeat_contract import launch, names
+from rankbeat_contract import monitor as contract
 from rankbeat_webhook.model import monitors, plans
-from rankbeat_webhook.patch import command, operations, selection
+from rankbeat_webhook.patch import command, mending, operations, selection, sidecar, tiers
 
 if TYPE_CHECKING:
     from rankbeat_webhook.model import pods
@@ -26,7 +27,10 @@ def decision(pod: pods.Pod, settings: plans.Settings, view: plans.View) -> plans
     if selected is None:
         return plans.Decision(plans.NOT_SELECTED, is_settled=view.is_namespace_opted_in is not False)
     made = _refused(pod, settings, view, selected) or _injected(pod, settings, view, selected)
-    made = replace(made, monitor=selected.name)
+    more = (
+        {"tiers": list(selected.monitor.settings.tiers)} if selected.monitor and selected.monitor.settings.tiers else {}
+    )
+    made = replace(made, monitor=selected.name, more={**made.more, **more})
     agent = settings.agent if made.result == names.INJECTED else ""
     return replace(made, operations=(*made.operations, *operations.marks(pod, made, agent)))
 
@@ -34,7 +38,8 @@ def decision(pod: pods.Pod, settings: plans.Settings, view: plans.View) -> plans
 def _carries_agent(pod: pods.Pod) -> bool:
     """Whether the pod holds what we add, whatever became of our label."""
     variables = {(each.name, each.value) for container in pod.containers for each in container.env}
-    return set(pod.volumes) >= _VOLUMES and (names.ENV_RING_DIR, names.RING_PATH) in variables
+    has_agent = set(pod.volumes) >= _VOLUMES and (names.ENV_RING_DIR, names.RING_PATH) in variables
+    return has_agent or names.PERF_VOLUME in pod.volumes
 
 
 def _refused(
@@ -84,15 +89,71 @@ def _injected(
         return plans.Decision(
             names.REASON_NO_CONTAINER, f"spec.injection.container is {wanted!r}, the pod has {every}; name one of these"
         )
-    change = command.python_path(pod, container, selected.monitor.shell if selected.monitor else "", view)
+    asked = selected.monitor.settings if selected.monitor else contract.Settings()
+    mended = mending.mending(pod, container, asked.msrun_fixes, view.job.pods if view.job else None)
+    shell = selected.monitor.shell if selected.monitor else ""
+    change = command.python_path(pod, mended.container, shell, view, mended.launcher)
     if isinstance(change, command.Refusal):
-        return plans.Decision(change.reason, change.message, container=container.name, is_settled=change.is_settled)
+        return _lower_tier(pod, container, asked, change)
     clash = _clash(pod, container)
     if clash:
         return plans.Decision(names.REASON_MOUNT_TAKEN, clash, container=container.name)
-    volumes = operations.volumes(settings, selected.name)
-    changes = operations.injection(pod, container, change, volumes)
-    return plans.Decision(names.INJECTED, selected.message, container=container.name, operations=changes)
+    line, message = _command_line(pod, mended, shell, view, change)
+    answer = sidecar.sidecar(pod, container, asked, settings, view)
+    changes = operations.injection(pod, container, line, operations.volumes(settings, selected.name))
+    return plans.Decision(
+        names.INJECTED,
+        "; ".join(each for each in (selected.message, mended.message, message) if each),
+        container=container.name,
+        operations=(*changes, *answer.operations),
+        is_settled=not _may_learn_more(pod, asked, view),
+        more=answer.said,
+    )
+
+
+def _may_learn_more(pod: pods.Pod, asked: contract.Settings, view: plans.View) -> bool:
+    """Whether the pod's Job, which says how many pods there are, or the server's version may only be late."""
+    is_job_late = view.job is None and pod.owner is not None and pod.owner.is_job
+    is_version_late = view.server is None and asked.collector_mode == contract.MODE_SIDECAR
+    return (launch.NODE_RANK in asked.msrun_fixes and is_job_late) or is_version_late
+
+
+def _command_line(
+    pod: pods.Pod, mended: mending.Mending, shell: str, view: plans.View, change: command.Prepend | command.Wrap
+) -> tuple[operations.Change, str]:
+    """The container's command line, and what could not be done to it."""
+    container = mended.container
+    if isinstance(change, command.Wrap):
+        return operations.Change(change.command, container.args), ""
+    plain = operations.Change(container.command, container.args, change)
+    if not mended.launcher:
+        return plain, ""
+    unfixed = f"{' and '.join(mended.launcher)} cannot be mended"
+    if not container.command:
+        return plain, f"{unfixed}: the container names no command, write the image's into the pod template"
+    wrapped = command.wrapping(pod, container, shell, view, command.launching(mended.launcher))
+    if isinstance(wrapped, command.Refusal):
+        return plain, f"{unfixed}: {wrapped.message}"
+    return operations.Change(wrapped.command, container.args, change), ""
+
+
+def _lower_tier(
+    pod: pods.Pod, container: pods.Container, asked: contract.Settings, refusal: command.Refusal
+) -> plans.Decision:
+    """What is done where the agent cannot be put in: the tier perfFile if the monitor allows it, else nothing."""
+    message = refusal.message
+    if names.ASK_PERF_FILE in asked.tiers:
+        obstacle = tiers.obstacle(pod, container)
+        if not obstacle:
+            return plans.Decision(
+                names.INJECTED_PERF_FILE,
+                f"{refusal.reason}: {message}; until then the tier perfFile shows step times and nothing else",
+                container=container.name,
+                operations=tiers.perf_file(pod, container),
+                is_settled=refusal.is_settled,
+            )
+        message = f"{message}; {obstacle}"
+    return plans.Decision(refusal.reason, message, container=container.name, is_settled=refusal.is_settled)
 
 
 def _target(pod: pods.Pod, wanted: str) -> pods.Container | None:

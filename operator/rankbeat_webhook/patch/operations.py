@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rankbeat_contract import names
-from rankbeat_webhook.patch import command
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from rankbeat_webhook.model import plans, pods
+    from rankbeat_webhook.patch.command import Prepend
 
     Operation = Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A container's command line after injection; python_path: the entry of its env that is prepended to, if one is."""
+
+    command: tuple[str, ...]
+    args: tuple[str, ...]
+    python_path: Prepend | None = None
+
 
 ENV = (
     {"name": names.ENV_RING_DIR, "value": names.RING_PATH},
@@ -32,12 +43,13 @@ def marks(pod: pods.Pod, decision: plans.Decision, agent: str) -> tuple[Operatio
     agent: hash of the agent that the pod got, empty for a skipped pod.
     """
     state = names.STATE_INJECTED if decision.result == names.INJECTED else names.STATE_SKIPPED
-    report = {
+    report: dict[str, object] = {
         "monitor": decision.monitor,
         "result": decision.result,
         "message": decision.message,
         "agent": agent,
         "container": decision.container,
+        **decision.more,
     }
     return (
         *_members("/metadata/labels", names.LABEL_STATE, state, exists=bool(pod.labels)),
@@ -54,26 +66,29 @@ def _members(path: str, key: str, value: str, *, exists: bool) -> tuple[Operatio
 def injection(
     pod: pods.Pod,
     container: pods.Container,
-    change: command.Prepend | command.Wrap,
+    change: Change,
     volumes: tuple[Mapping[str, object], ...],
 ) -> tuple[Operation, ...]:
     """The volumes, and in one container the mounts, the environment and the way to the agent."""
     place = f"/spec/containers/{container.index}"
     return (
-        *_elements("/spec/volumes", volumes, exists=bool(pod.volumes)),
-        _python_path(place, change),
-        *_elements(f"{place}/env", ENV, exists=container.has_env),
-        *_elements(f"{place}/volumeMounts", MOUNTS, exists=container.has_mounts),
+        *elements("/spec/volumes", volumes, exists=bool(pod.volumes)),
+        *_command_line(place, container, change),
+        *elements(f"{place}/env", ENV, exists=container.has_env),
+        *elements(f"{place}/volumeMounts", MOUNTS, exists=container.has_mounts),
     )
 
 
-def _python_path(place: str, change: command.Prepend | command.Wrap) -> Operation:
-    if isinstance(change, command.Prepend):
-        return {"op": "add", "path": f"{place}/env/{change.index}/value", "value": change.value}
-    return {"op": "replace", "path": f"{place}/command", "value": list(change.command)}
+def _command_line(place: str, container: pods.Container, change: Change) -> Iterator[Operation]:
+    if change.python_path is not None:
+        path = f"{place}/env/{change.python_path.index}/value"
+        yield {"op": "add", "path": path, "value": change.python_path.value}
+    for field, old, new in (("command", container.command, change.command), ("args", container.args, change.args)):
+        if new != old:
+            yield {"op": "replace", "path": f"{place}/{field}", "value": list(new)}
 
 
-def _elements(path: str, added: tuple[Mapping[str, object], ...], *, exists: bool) -> tuple[Operation, ...]:
+def elements(path: str, added: tuple[Mapping[str, object], ...], *, exists: bool) -> tuple[Operation, ...]:
     if not exists:
         return ({"op": "add", "path": path, "value": list(added)},)
     return tuple({"op": "add", "path": f"{path}/-", "value": each} for each in added)

@@ -13,6 +13,16 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- with $images.registry }}{{ . }}/{{ end }}{{ $images.prefix }}/{{ index . 1 }}:{{ $images.tag | default $root.Chart.AppVersion }}
 {{- end }}
 
+{{/* What the webhook adds to a pod whose monitor asks for a sidecar, as JSON. */}}
+{{- define "rankbeat.sidecar" -}}
+{{- dict
+  "image" (include "rankbeat.image" (list . "node"))
+  "pullPolicy" .Values.images.pullPolicy
+  "pullSecrets" .Values.sidecar.pullSecrets
+  "resources" .Values.sidecar.resources
+  | toJson }}
+{{- end }}
+
 {{/* Security of a container that needs nothing. */}}
 {{- define "rankbeat.restricted" -}}
 allowPrivilegeEscalation: false

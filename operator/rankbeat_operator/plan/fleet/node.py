@@ -8,14 +8,21 @@ from rankbeat_operator.plan.fleet.pods import Release
 
 KUBELET_ROOT = "/var/lib/kubelet"
 """Where the collector sees the kubelet's folder, wherever the node has it."""
+POD_LOGS = "/var/log/pods"
+"""Likewise the folder of all pods' logs, if the install asks for it."""
 
 
 def daemon_set(fleet: Fleet, release: Release) -> Manifest:
-    """The DaemonSet. The collector can read the volumes of all pods of its node, and nothing else of the node."""
+    """The DaemonSet.
+
+    The collector can read the volumes of all pods of its node, their logs if the install asks for it, and nothing else
+    of the node.
+    """
     rest: Manifest = {
         "containers": [_collector(fleet, release), _clock(fleet)],
         "volumes": [
             {"name": "pods", "hostPath": {"path": f"{fleet.node.kubelet_root}/pods", "type": "Directory"}},
+            *_pod_logs(fleet, {"name": "pod-logs", "hostPath": {"path": fleet.node.pod_logs, "type": "Directory"}}),
             pods.api_access(),
             pods.identity(),
             pods.scratch(),
@@ -23,6 +30,11 @@ def daemon_set(fleet: Fleet, release: Release) -> Manifest:
     }
     template = pods.template(names.NODE, fleet, fleet.node.placement, rest)
     return pods.daemon_set(names.NODE, fleet, release, template)
+
+
+def _pod_logs(fleet: Fleet, volume_or_mount: Manifest) -> tuple[Manifest, ...]:
+    """It where the install lets the collector see pods' logs, else nothing."""
+    return (volume_or_mount,) if fleet.node.pod_logs else ()
 
 
 def _collector(fleet: Fleet, release: Release) -> Manifest:
@@ -34,6 +46,7 @@ def _collector(fleet: Fleet, release: Release) -> Manifest:
         "args": [
             "--node=$(NODE_NAME)",
             f"--kubelet-root={KUBELET_ROOT}",
+            *([f"--pod-logs={POD_LOGS}"] if fleet.node.pod_logs else []),
             f"--aggregator-url=https://{names.AGGREGATOR}.{release.namespace}.svc:{names.PORT_AGGREGATOR}",
             f"--ca-file={pods.IDENTITY_PATH}/ca.crt",
             f"--token-file={pods.IDENTITY_PATH}/token",
@@ -47,6 +60,7 @@ def _collector(fleet: Fleet, release: Release) -> Manifest:
         "securityContext": _reading_all(fleet),
         "volumeMounts": [
             {**pods.mount("pods", f"{KUBELET_ROOT}/pods"), "mountPropagation": "HostToContainer"},
+            *_pod_logs(fleet, pods.mount("pod-logs", POD_LOGS)),
             pods.mount("api-access", pods.API_ACCESS_PATH),
             pods.mount("identity", pods.IDENTITY_PATH),
             pods.SCRATCH_MOUNT,
