@@ -11,10 +11,8 @@ highest tenth, its 95 % interval from a bootstrap over rounds. It is for `interv
 whole run fall into the agent's share of it, so its blocks hold several times what a run holds. Exit 1 and
 `inconclusive` when the A/A interval excludes 1 or is wider than 0.005 to either side.
 
-Before it, in processes of their own, so that nothing of them is left in the compared one: `ratio_grad_norm`, the tap of
-the gradient norm in a compiled transformer step (trainings/tapped.py); `ratio_SummaryCollector` (every 10 steps) and,
-where MindFormers is installed, `ratio_TrainingStateMonitor` (weight and optimizer norms every step), means of whole
-trainings (trainings/collected.py): factors, for which no interval is claimed.
+Before it, in processes of their own: `ratio_grad_norm`, the gradient norm's tap in a compiled transformer step; and, as
+factors without an interval, SummaryCollector(10) and TrainingStateMonitor (bench/trainings).
 """
 
 import argparse
@@ -241,9 +239,8 @@ def interval(log_ratios: np.ndarray) -> tuple[float, float]:
 def child(script: str, *arguments: str) -> dict[str, Any]:
     """What a training of its own says; the output above its last line is MindSpore's and MindFormers'."""
     command = [sys.executable, str(REPO / "bench/trainings" / script), *arguments]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return answer
+    said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return dict(json.loads(said.splitlines()[-1]))
 
 
 def tapped(rounds: int) -> dict[str, Any]:

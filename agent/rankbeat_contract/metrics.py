@@ -206,7 +206,7 @@ CLOCK_SERVER_OFFSET = _clock(
 CLOCK_SERVER_DELAY = _clock("rankbeat_node_clock_server_delay_seconds", "Round trip to the server.", "server")
 CLOCK_SERVER_STRATUM = _clock("rankbeat_node_clock_server_stratum", "The server's stratum.", "server")
 
-ACCELERATORS = _devices("rankbeat_node_accelerators", "Accelerators that the vendor's library lists.")
+ACCELERATORS = _devices("rankbeat_node_accelerators", "Accelerators that the vendor's library lists, MIG instances not counted.")
 ACCELERATOR_INFO = _accelerator(
     names.NODE_ACCELERATOR_PREFIX + "info",
     "1 for each accelerator, with its places: PCI address, the vendor's card and chip numbers.",
@@ -224,16 +224,64 @@ ACCELERATOR_FIGURES = {
         ),
         ("memory_size_bytes", "High-bandwidth memory of the device."),
         ("memory_used_bytes", "High-bandwidth memory in use, the driver's own share included."),
+        ("memory_reserved_bytes", "Of it, what driver and firmware keep for themselves."),
+        ("memory_busy_ratio", "Share of time that memory was read or written (NVIDIA); no share of the bandwidth."),
         ("memory_bandwidth_utilization_ratio", "Share of the high-bandwidth memory's bandwidth in use."),
         ("memory_temperature_celsius", "Temperature of the high-bandwidth memory."),
         ("memory_frequency_hertz", "Frequency of the high-bandwidth memory."),
         ("temperature_celsius", "Temperature of the chip."),
         ("power_watts", "Power drawn by the chip."),
+        ("power_limit_watts", "Power above which the driver lowers the clocks."),
+        ("energy_joules_total", "Energy drawn since the driver was loaded."),
         ("frequency_hertz", "Present frequency of the compute cores (NPU: AI Core)."),
         ("frequency_max_hertz", "Rated frequency of the compute cores (NPU: AI Core)."),
+        ("lost", "1 where the driver says that the device fell off the bus, 0 where it answers."),
+        ("reset_required", "1 where the driver says that the device must be reset, else 0."),
+        ("ecc_enabled", "1 where error correction is on."),
+        ("row_remap_pending", "1 where memory rows are remapped at the next reset."),
+        ("row_remap_failure", "1 where a memory row could not be remapped: the device is to be replaced."),
+        ("retired_pages_pending", "1 where memory pages are retired at the next reset."),
+        ("pcie_link_generation", "Generation of the PCIe link now; it drops while the device idles."),
+        ("pcie_link_generation_max", "Generation that device and slot can do."),
+        ("pcie_link_width", "Lanes of the PCIe link now."),
+        ("pcie_link_width_max", "Lanes that device and slot have."),
+        ("pcie_replays_total", "Packets sent again over PCIe."),
+        ("pcie_transmit_bytes_total", "Bytes sent over PCIe."),
+        ("pcie_receive_bytes_total", "Bytes received over PCIe."),
+        ("pcie_transmit_bytes_per_second", "PCIe throughput in the last 20 ms, where bytes are not counted."),
+        ("pcie_receive_bytes_per_second", "PCIe throughput in the last 20 ms, where bytes are not counted."),
+        ("nvlink_transmit_bytes_total", "Bytes of payload sent over all NVLinks."),
+        ("nvlink_receive_bytes_total", "Bytes of payload received over all NVLinks."),
+        ("mig_enabled", "1 where the GPU is divided in MIG instances."),
+        ("processes", "Processes that compute on the device."),
+        ("process_memory_bytes", "Device memory of these processes; absent where the driver does not say it of each."),
+        ("xid_errors_total", "XID errors since the vendor part started; absent where they cannot be watched."),
     )
 }
 """What is measured of an accelerator, by its key in the exporter's Accelerator.figures."""
+ACCELERATOR_PARTS = {
+    figure: _accelerator(names.NODE_ACCELERATOR_PREFIX + figure, text, label)
+    for figure, label, text in (
+        ("throttled", "reason", "1 for each reason why the clocks are held down now, 0 for the others."),
+        ("throttled_seconds_total", "reason", "Time for which the clocks were held down, by reason."),
+        ("ecc_errors_total", "kind", "Memory errors since the driver was loaded: corrected, uncorrected."),
+        ("ecc_lifetime_errors_total", "kind", "Memory errors in the device's life: corrected, uncorrected."),
+        ("remapped_rows_total", "kind", "Memory rows remapped in the device's life: correctable, uncorrectable."),
+        ("nvlink_up", "link", "Whether the NVLink is up."),
+        ("nvlink_errors_total", "kind", "Errors of all NVLinks that are up: replay, recovery, crc."),
+    )
+}
+"""Likewise where a figure has one more label, by its key in Accelerator.parts."""
+ACCELERATOR_XID_ERRORS = _accelerator(
+    names.NODE_ACCELERATOR_PREFIX + "xid_code_errors_total",
+    "XID errors by code since the vendor part started, of devices that are gone too.",
+    "xid",
+)
+ACCELERATOR_XID_TIMESTAMP = _accelerator(
+    names.NODE_ACCELERATOR_PREFIX + "xid_code_last_timestamp_seconds",
+    "When the last XID error with the code came, by this node's clock.",
+    "xid",
+)
 ACCELERATOR_ERRORS = _accelerator(
     names.NODE_ACCELERATOR_PREFIX + "errors",
     "Number of error codes that the device reports; 0 is none, absent is unknown.",
@@ -346,5 +394,6 @@ WEBHOOK_CACHE_STALE = _webhook(
 TABLE = (
     *(value for value in tuple(globals().values()) if isinstance(value, Metric)),
     *ACCELERATOR_FIGURES.values(),
+    *ACCELERATOR_PARTS.values(),
 )
 """All of them."""

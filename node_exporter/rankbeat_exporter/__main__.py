@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from rankbeat_contract import names
 from rankbeat_contract.monitor import duration_seconds
+from rankbeat_exporter.model.accelerator import VENDORS
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -75,7 +76,7 @@ def _devices(options: argparse.Namespace, stopped: threading.Event) -> None:
     from rankbeat_exporter.sources import vendor_socket
 
     interval = options.interval
-    source = partial(vendor_socket.snapshot, options.socket, options.timeout)
+    source = partial(vendor_socket.snapshots, options.socket, options.timeout)
     collector = DevicesCollector(source, FRESH_ROUNDS * interval + options.timeout)
     loop = Loop("accelerators", collector.collect, interval, FRESH_ROUNDS * interval + options.timeout)
     pages = {
@@ -98,14 +99,15 @@ def _vendor(options: argparse.Namespace, stopped: threading.Event) -> None:
     from rankbeat_exporter.server.vendor import VendorServer
     from rankbeat_exporter.sources import vendor_child
 
-    child = vendor_child.VendorChild(partial(vendor_child.start_child, options.npu_driver_root), options.deadline)
-    server = VendorServer(options.socket, child.snapshot)
+    roots = vendor_child.DriverRoots(options.npu_driver_root, options.nvidia_driver_root)
+    children = vendor_child.VendorChildren(roots, tuple(options.vendor), options.deadline)
+    server = VendorServer(options.socket, children.snapshots)
     thread = threading.Thread(target=server.serve, daemon=True, name="vendor")
     thread.start()
     stopped.wait()
     server.stop()
     thread.join(options.deadline + vendor_child.KILL_SECONDS)
-    child.close()
+    children.close()
 
 
 def _vendor_child(options: argparse.Namespace, stopped: threading.Event) -> None:
@@ -113,7 +115,7 @@ def _vendor_child(options: argparse.Namespace, stopped: threading.Event) -> None
     from rankbeat_exporter.sources import vendor_child
 
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    vendor_child.serve_requests(options.npu_driver_root)
+    vendor_child.serve_requests(options.vendor, vendor_child.DriverRoots(options.npu_driver_root))
 
 
 def _duration(text: str) -> float:
@@ -154,7 +156,21 @@ def _parser() -> argparse.ArgumentParser:
     devices.add_argument("--timeout", type=_duration, default="6s", help="longer than the vendor part's deadline")
     vendor = programs.add_parser("vendor", help="read the vendor's library, answer raw numbers on a unix socket")
     vendor.add_argument("--deadline", type=_duration, default="4s", help="for one collection; then the child is killed")
+    vendor.add_argument(
+        "--vendor",
+        action="append",
+        default=[],
+        choices=VENDORS,
+        help="whose devices the node has, repeatable; default: those whose driver is found",
+    )
+    vendor.add_argument(
+        "--nvidia-driver-root",
+        type=Path,
+        default=Path(),
+        help="where no runtime brings libnvidia-ml.so.1: the folder that holds it, or a root with lib64 or usr/lib",
+    )
     child = programs.add_parser("vendor-child", help="started by vendor")
+    child.add_argument("--vendor", choices=VENDORS, required=True)
     for program, port in ((clock, names.PORT_CLOCK), (devices, names.PORT_DEVICES)):
         program.add_argument("--port", type=int, default=port)
         program.add_argument("--address", default="", help="all addresses by default")

@@ -47,7 +47,7 @@ def valid_ranks():
     for stages, scheduler in ((1, ""), (2, "1f1b"), (4, "1f1b"), (4, "zero_bubble_v")):
         ms.reset_auto_parallel_context()
         if stages > 1:
-            config = {"pipeline_scheduler": scheduler}
+            config = {"pipeline_interleave": scheduler == "zero_bubble_v", "pipeline_scheduler": scheduler}
             ms.set_auto_parallel_context(
                 parallel_mode="semi_auto_parallel", device_num=8, pipeline_stages=stages, pipeline_config=config
             )

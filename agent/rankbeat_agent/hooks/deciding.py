@@ -86,7 +86,7 @@ def _on_request(signals: Any, writer: Writer, parameters: Parameters) -> None:
         from rankbeat_agent.hooks import forensics  # noqa: PLC0415 - only where asked for
 
         signals.forensics = signals.forensics or forensics.Forensics()
-        signals.looks = signals.reads_loss
+        signals.looks = True
     if "inputShapes" in wanted.signals:
         from rankbeat_agent.hooks import shapes  # noqa: PLC0415 - only where asked for
 

@@ -4,38 +4,46 @@ from __future__ import annotations
 
 import logging
 import time
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rankbeat_exporter.errors import CannotMeasure
 from rankbeat_exporter.model import accelerator
 from rankbeat_exporter.model.collection import Collection
-from rankbeat_exporter.parsing import dcmi
+from rankbeat_exporter.parsing import dcmi, nvml
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from rankbeat_exporter.model.accelerator import Accelerator, Failure, Snapshot
+    from rankbeat_exporter.model.accelerator import Accelerator, Event, Failure, RawChip, Snapshot
 
 _log = logging.getLogger(__name__)
 
 COLLECTOR = "accelerators"
 
+_MEANINGS: dict[str, Callable[[RawChip], tuple[Accelerator, tuple[Failure, ...]]]] = {
+    accelerator.VENDOR_HUAWEI: dcmi.accelerator,
+    accelerator.VENDOR_NVIDIA: nvml.accelerator,
+}
+"""How a vendor's raw answers read."""
+
+
+@dataclass(frozen=True, slots=True)
+class VendorView:
+    """One vendor's devices: accelerators is None where they are unknown, failures are counted since the start."""
+
+    vendor: str
+    accelerators: tuple[Accelerator, ...] | None
+    events: tuple[Event, ...]
+    failures: tuple[tuple[Failure, int], ...]
+    restarts: int
+
 
 @dataclass(frozen=True, slots=True)
 class DevicesView:
-    """accelerators is None where they are unknown; restarts is None before the vendor part was heard."""
+    """vendors: those that the vendor part ever spoke of."""
 
-    accelerators: tuple[Accelerator, ...] | None
-    failures: tuple[tuple[Failure, int], ...]
-    restarts: int | None
+    vendors: tuple[VendorView, ...]
     collections: tuple[Collection, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    accelerators: tuple[Accelerator, ...] | None
-    collection: Collection
 
 
 class DevicesCollector:
@@ -43,63 +51,65 @@ class DevicesCollector:
 
     def __init__(
         self,
-        snapshot: Callable[[], Snapshot],
+        snapshots: Callable[[], tuple[Snapshot, ...]],
         fresh_seconds: float,
         now: Callable[[], tuple[float, float]] = lambda: (time.time(), time.monotonic()),
     ) -> None:
-        self._snapshot = snapshot
+        self._snapshots = snapshots
         self._fresh_seconds = fresh_seconds
         self._now = now
-        self._found: _Found | None = None
-        self._failures: dict[Failure, int] = {}
-        self._restarts: int | None = None
+        self._found: tuple[dict[str, VendorView], Collection | None] = ({}, None)
+        self._failures: dict[str, dict[Failure, int]] = {}
 
     def collect(self) -> None:
-        """One reading; the one before is forgotten, good or bad."""
+        """One reading; the one before is forgotten, good or bad. One vendor's fault does not hide another's devices."""
         begin = self._now()[1]
-        accelerators: tuple[Accelerator, ...] | None = None
+        last_vendors, last = self._found
+        vendors = {name: replace(view, accelerators=None) for name, view in last_vendors.items()}
         try:
-            snapshot = self._snapshot()
-            self._restarts = snapshot.restarts
-            reason, detail = snapshot.reason, snapshot.detail
-            if not reason:
-                accelerators = self._accelerators(snapshot)
+            snapshots = self._snapshots()
+            faults = [(one.reason, one.detail) for one in snapshots if one.reason]
+            reason, detail = faults[0] if faults else ("", "")
+            vendors |= {one.vendor: self._vendor_view(one) for one in snapshots if one.vendor}
         except CannotMeasure as error:
             reason, detail = error.reason, error.detail
         wall, monotonic = self._now()
-        before = self._found.collection.reason if self._found else None
-        if reason != before:
+        if last is None or reason != last.reason:
             _log.log(
                 logging.WARNING if reason else logging.INFO,
                 "accelerators reason=%s detail=%r",
                 reason or "Measured",
                 detail,
             )
-        self._found = _Found(accelerators, Collection(COLLECTOR, reason, monotonic - begin, wall, monotonic))
+        self._found = (vendors, Collection(COLLECTOR, reason, monotonic - begin, wall, monotonic))
 
     def view(self) -> DevicesView:
         """The newest reading; one that is too old counts as none."""
-        found = self._found
-        failures = tuple(sorted(self._failures.copy().items()))
-        if found is None:
-            return DevicesView(None, failures, self._restarts, ())
-        accelerators, collection = found.accelerators, found.collection
+        found, collection = self._found
+        if collection is None:
+            return DevicesView((), ())
+        vendors = tuple(found.values())
         if self._now()[1] - collection.finished_monotonic > self._fresh_seconds:
-            accelerators = None
-            collection = Collection(
-                COLLECTOR,
-                accelerator.STALE,
-                collection.duration_seconds,
-                collection.finished_wall,
-                collection.finished_monotonic,
-            )
-        return DevicesView(accelerators, failures, self._restarts, (collection,))
+            vendors = tuple(replace(view, accelerators=None) for view in vendors)
+            collection = replace(collection, reason=accelerator.STALE)
+        return DevicesView(vendors, (collection,))
 
-    def _accelerators(self, snapshot: Snapshot) -> tuple[Accelerator, ...]:
-        readings = []
-        for chip in snapshot.chips:
-            reading, failures = dcmi.accelerator(chip)
-            readings.append(reading)
-            for failure in failures:
-                self._failures[failure] = self._failures.get(failure, 0) + 1
-        return tuple(readings)
+    def _vendor_view(self, snapshot: Snapshot) -> VendorView:
+        readings = None
+        failures = self._failures.setdefault(snapshot.vendor, {})
+        if not snapshot.reason:
+            read = _MEANINGS[snapshot.vendor]
+            readings, faults = [], []
+            for chip in snapshot.chips:
+                reading, of_chip = read(chip)
+                readings.append(reading)
+                faults += of_chip
+            for fault in faults:
+                failures[fault] = failures.get(fault, 0) + 1
+        return VendorView(
+            vendor=snapshot.vendor,
+            accelerators=None if readings is None else tuple(readings),
+            events=snapshot.events,
+            failures=tuple(sorted(failures.items())),
+            restarts=snapshot.restarts,
+        )

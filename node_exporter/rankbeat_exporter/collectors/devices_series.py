@@ -8,13 +8,13 @@ from prometheus_client.registry import Collector
 
 from rankbeat_contract import metrics
 from rankbeat_exporter.collectors.families import collection_families, family
-from rankbeat_exporter.model.accelerator import VENDOR_HUAWEI, Accelerator
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from rankbeat_exporter.collectors.devices import DevicesView
     from rankbeat_exporter.collectors.families import Family
+    from rankbeat_exporter.model.accelerator import Accelerator, Event
 
 
 class DevicesSeries(Collector):
@@ -26,19 +26,28 @@ class DevicesSeries(Collector):
 
     def collect(self) -> Iterable[Family]:
         view = self._view()
-        vendor = (self._node, VENDOR_HUAWEI)
-        if view.accelerators is not None:
-            yield family(metrics.ACCELERATORS, [(vendor, float(len(view.accelerators)))])
-            yield from _accelerator_families(tuple((self._labels(one), one) for one in view.accelerators))
-        failures = (((*vendor, *failure), float(number)) for failure, number in view.failures)
+        vendors = tuple(((self._node, one.vendor), one) for one in view.vendors)
+        known = tuple((key, one.accelerators) for key, one in vendors if one.accelerators is not None)
+        if known:
+            yield family(metrics.ACCELERATORS, ((key, _devices(accelerators)) for key, accelerators in known))
+            yield from _accelerator_families(
+                tuple((self._labels(key[1], one), one) for key, accelerators in known for one in accelerators)
+            )
+        yield from _event_families(tuple((self._labels(key[1], one), one) for key, v in vendors for one in v.events))
+        failures = (((*key, *failure), float(number)) for key, one in vendors for failure, number in one.failures)
         yield family(metrics.ACCELERATOR_CALL_FAILURES, failures)
-        if view.restarts is not None:
-            yield family(metrics.ACCELERATOR_DRIVER_RESTARTS, [(vendor, float(view.restarts))])
+        if vendors:
+            yield family(metrics.ACCELERATOR_DRIVER_RESTARTS, ((key, float(one.restarts)) for key, one in vendors))
         yield from collection_families(self._node, view.collections)
 
-    def _labels(self, one: Accelerator) -> tuple[str, ...]:
+    def _labels(self, vendor: str, one: Accelerator | Event) -> tuple[str, ...]:
         """Those of every metric of an accelerator; namespace, pod and container are empty: nothing is joined."""
-        return (self._node, VENDOR_HUAWEI, one.device, one.uuid, one.model, "", "", "")
+        return (self._node, vendor, one.device, one.uuid, one.model, "", "", "")
+
+
+def _devices(accelerators: tuple[Accelerator, ...]) -> float:
+    """A MIG instance is a part of a device, not one more."""
+    return float(sum(not one.instance_of for one in accelerators))
 
 
 def _accelerator_families(rows: tuple[tuple[tuple[str, ...], Accelerator], ...]) -> Iterable[Family]:
@@ -47,7 +56,13 @@ def _accelerator_families(rows: tuple[tuple[tuple[str, ...], Accelerator], ...])
         [((*key, one.pci_address, str(one.card), str(one.chip)), 1.0) for key, one in rows],
     )
     for figure, metric in metrics.ACCELERATOR_FIGURES.items():
-        yield family(metric, [(key, one.figures.get(figure)) for key, one in rows])
+        known = [(key, one.figures[figure]) for key, one in rows if figure in one.figures]
+        if known:
+            yield family(metric, known)
+    for figure, metric in metrics.ACCELERATOR_PARTS.items():
+        parts = [((*key, part), number) for key, one in rows for part, number in one.parts.get(figure, {}).items()]
+        if parts:
+            yield family(metric, parts)
     yield family(
         metrics.ACCELERATOR_ERRORS,
         [(key, None if one.error_codes is None else float(len(one.error_codes))) for key, one in rows],
@@ -56,3 +71,10 @@ def _accelerator_families(rows: tuple[tuple[tuple[str, ...], Accelerator], ...])
         metrics.ACCELERATOR_ERROR,
         [((*key, f"{code:08X}"), 1.0) for key, one in rows for code in one.error_codes or ()],
     )
+
+
+def _event_families(rows: tuple[tuple[tuple[str, ...], Event], ...]) -> Iterable[Family]:
+    """XIDs outlive the device that had them: one that fell off the bus is listed no more."""
+    if rows:
+        yield family(metrics.ACCELERATOR_XID_ERRORS, (((*key, str(one.code)), float(one.count)) for key, one in rows))
+        yield family(metrics.ACCELERATOR_XID_TIMESTAMP, (((*key, str(one.code)), one.last_seconds) for key, one in rows))

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 VENDOR_HUAWEI = "huawei"
+VENDOR_NVIDIA = "nvidia"
+VENDOR_NONE = ""
+"""Of the snapshot from a node where no vendor's driver was found."""
+VENDORS = (VENDOR_HUAWEI, VENDOR_NVIDIA)
 
 LIBRARY_NOT_FOUND = "LibraryNotFound"
 LIBRARY_UNLOADABLE = "LibraryUnloadable"
@@ -31,7 +35,11 @@ class Answer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RawChip:
-    """One chip as the library numbers it, and each call's answer by the call's short name (sources.dcmi.CALLS)."""
+    """One chip as the library numbers it, and each call's answer by the call's short name.
+
+    Huawei: card and the chip in it (sources.dcmi). NVIDIA: the GPU's index and 0, or the number from 1 of one of its MIG
+    instances (sources.nvml).
+    """
 
     card: int
     device: int
@@ -39,18 +47,39 @@ class RawChip:
 
 
 @dataclass(frozen=True, slots=True)
+class Event:
+    """Errors of one device with the same code, XIDs of a GPU: how often, and when last by this node's clock."""
+
+    device: str
+    uuid: str
+    model: str
+    code: int
+    count: int
+    last_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class Snapshot:
-    """One collection of the vendor part. reason is empty where the inventory was read; restarts counts children."""
+    """One collection from one vendor's library.
+
+    reason is empty where the inventory was read; restarts counts children. events: since the vendor part started, also of
+    devices that are listed no more.
+    """
 
     reason: str
     detail: str = ""
     chips: tuple[RawChip, ...] = ()
     restarts: int = 0
+    vendor: str = VENDOR_HUAWEI
+    events: tuple[Event, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Accelerator:
-    """One chip's reading. None, or an absent key, is unknown; error_codes is None where they could not be read."""
+    """One chip's reading. None, or an absent key, is unknown; error_codes is None where they could not be read.
+
+    parts: figures that have one more label, by its value. instance_of: the device that this is a MIG instance of, if any.
+    """
 
     device: str
     uuid: str
@@ -60,6 +89,8 @@ class Accelerator:
     chip: int
     figures: dict[str, float]
     error_codes: tuple[int, ...] | None
+    parts: dict[str, dict[str, float]] = field(default_factory=dict)
+    instance_of: str = ""
 
 
 class Failure(NamedTuple):

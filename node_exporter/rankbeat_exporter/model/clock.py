@@ -16,6 +16,11 @@ ERROR_TOO_LARGE = "ErrorBoundTooLarge"
 KERNEL = "KernelSynchronised"
 KERNEL_UNSYNCHRONISED = "KernelUnsynchronised"
 KERNEL_ERROR_TOO_LARGE = "KernelErrorTooLarge"
+CHRONY = "ChronySynchronised"
+CHRONY_UNSYNCHRONISED = "ChronyUnsynchronised"
+CHRONY_ERROR_TOO_LARGE = "ChronyErrorTooLarge"
+LEAP_SECOND = "LeapSecond"
+"""Off by no more than a second while a leap second is near: trusted with a bound that holds the second."""
 
 # A server's own reasons; those of a packet stand in parsing.ntp.
 SERVER_VALID = "Valid"
@@ -28,11 +33,13 @@ UNRESOLVED = "Unresolved"
 REFUSED = "Refused"
 NETWORK_ERROR = "NetworkError"
 CLOCK_STEPPED = "ClockStepped"
+RATE_LIMITED = "KissRATE"
 STEP_TOLERANCE_SECONDS = 0.001
 """CLOCK_REALTIME and CLOCK_MONOTONIC are slewed alike: only a step parts them, or a thread preempted between reads."""
-SILENCES = frozenset({TIMEOUT, UNRESOLVED, REFUSED, NETWORK_ERROR, CLOCK_STEPPED})
-"""Reasons that say nothing against the server's time: its last sample may still be used while it is fresh."""
-UNREACHABLES = SILENCES - {CLOCK_STEPPED}
+UNREACHABLES = frozenset({TIMEOUT, UNRESOLVED, REFUSED, NETWORK_ERROR})
+SILENCES = UNREACHABLES | {CLOCK_STEPPED, RATE_LIMITED}
+"""Reasons that say nothing against the server's time: its last samples may still be used while they are fresh."""
+LEAP_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +48,7 @@ class Sample:
 
     offset_seconds: the server's clock minus this node's. error_bound_seconds: the largest error that the answer admits
     (half the round trip and the server's own root distance). address: who answered, to tell one server with two names.
+    leap_is_announced: the server says that this day ends with a leap second.
     """
 
     offset_seconds: float
@@ -48,6 +56,7 @@ class Sample:
     error_bound_seconds: float
     stratum: int
     address: str
+    leap_is_announced: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,31 +74,56 @@ class ServerState:
 
 @dataclass(frozen=True, slots=True)
 class KernelClock:
-    """What adjtimex(2) says. offset_seconds is None where the kernel's number cannot be true."""
+    """What adjtimex(2) says. offset_seconds is None where the kernel's number cannot be true.
+
+    error_bound_seconds: max_error_seconds, or less where an earlier answer proves less (parsing.kernel.with_history).
+    leap_is_announced: the kernel is about to insert or delete a second, or has just done so.
+    """
 
     is_synchronised: bool
     max_error_seconds: float
     estimated_error_seconds: float
     offset_seconds: float | None
+    error_bound_seconds: float
+    leap_is_announced: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ChronyClock:
+    """What the node's chronyd says of the clock that it disciplines; reason is empty where it holds it for synchronised.
+
+    offset_seconds: true time minus the clock's; error_bound_seconds: root dispersion and half the root delay.
+    """
+
+    reason: str
+    offset_seconds: float
+    error_bound_seconds: float
+    stratum: int
+    leap_is_announced: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """All that one round found; kernel is None where it could not be read. Ages count from here."""
+    """All that one round found; kernel and chrony are None where they could not be read. Ages count from here.
+
+    leap_is_near: within a day of an announcement, by more than half of the servers, the kernel or chrony.
+    """
 
     servers: tuple[ServerState, ...] = ()
     kernel: KernelClock | None = None
+    chrony: ChronyClock | None = None
+    leap_is_near: bool = False
 
 
 def after_step(observation: Observation, step_seconds: float) -> Observation:
     """What the observation says once this node's wall clock was set forward by step_seconds: offsets shrink by as much.
 
-    The kernel's word was given before the step and says nothing now.
+    The words of kernel and chrony were given before the step and say nothing now.
     """
     servers = tuple(
         replace(state, sample=sample_after_step(state.sample, step_seconds)) for state in observation.servers
     )
-    return Observation(servers)
+    return Observation(servers, leap_is_near=observation.leap_is_near)
 
 
 def sample_after_step(sample: Sample | None, step_seconds: float) -> Sample | None:
@@ -118,7 +152,7 @@ class ServerVerdict:
 
 @dataclass(frozen=True, slots=True)
 class ClockVerdict:
-    """Whether the node's clock is trusted, by what (sntp, kernel, None) and why; figures are None where unknown.
+    """Whether the node's clock is trusted, by what (sntp, chrony, kernel, None) and why; figures are None where unknown.
 
     The true time lies within offset_seconds plus or minus error_bound_seconds of this node's clock.
     """

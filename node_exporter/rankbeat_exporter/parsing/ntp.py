@@ -29,7 +29,7 @@ KISSES = frozenset({"RATE", "DENY", "RSTR", "INIT", "STEP"})
 UNSYNCHRONISED = "Unsynchronised"
 ORIGIN_MISMATCH = "OriginMismatch"
 BACK_OFF_ROUNDS_MIN, BACK_OFF_ROUNDS_MAX = 4, 64
-DENIED_SECONDS = 3600.0
+DENIED_SECONDS, DENIED_SECONDS_MAX = 3600.0, 86400.0
 
 
 class Exchange(NamedTuple):
@@ -67,7 +67,7 @@ def sample(answer: bytes, exchange: Exchange) -> Sample:
     if bound > ROOT_DISTANCE_LIMIT_SECONDS:
         raise InvalidPacket("RootDistance", f"{bound:.3f} s from the reference")
     bound += min(math.ldexp(1.0, stats.precision), 1.0) + RESOLUTION_SECONDS
-    return Sample(float(stats.offset), delay, bound, stats.stratum, exchange.address)
+    return Sample(float(stats.offset), delay, bound, stats.stratum, exchange.address, stats.leap in {1, 2})
 
 
 def _decoded(answer: bytes, exchange: Exchange) -> ntplib.NTPStats:
@@ -131,11 +131,12 @@ def kiss_reason(ref_id: int) -> str:
 def back_off_seconds(reason: str, kisses: int, interval_seconds: float) -> float:
     """How long to leave a server alone after its kisses-th kiss in a row; 0 where the reason asks for none.
 
-    RATE: 4 rounds, doubled each time up to 64; DENY and RSTR: an hour (RFC 5905 section 7.4).
+    RATE: 4 rounds, up to 64; DENY and RSTR, which end an association (RFC 5905 section 7.4): an hour, up to a day, for a
+    server whose access list was mended. Doubled at each.
     """
+    doublings = 2 ** max(min(kisses, 16) - 1, 0)
     if reason in {"KissDENY", "KissRSTR"}:
-        return DENIED_SECONDS
+        return min(DENIED_SECONDS * doublings, DENIED_SECONDS_MAX)
     if reason == "KissRATE":
-        rounds = min(BACK_OFF_ROUNDS_MIN * 2 ** max(min(kisses, 16) - 1, 0), BACK_OFF_ROUNDS_MAX)
-        return float(rounds * interval_seconds)
+        return float(min(BACK_OFF_ROUNDS_MIN * doublings, BACK_OFF_ROUNDS_MAX) * interval_seconds)
     return 0.0

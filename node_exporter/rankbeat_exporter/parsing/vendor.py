@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 
 from rankbeat_exporter.errors import InvalidSnapshot
-from rankbeat_exporter.model.accelerator import Answer, RawChip, Snapshot
+from rankbeat_exporter.model.accelerator import VENDOR_NONE, VENDORS, Answer, Event, RawChip, Snapshot
 
 MAX_BYTES = 1 << 20
-"""16 chips take 12 KiB."""
+"""16 NPUs take 12 KiB, 16 GPUs 60."""
 
 
 def snapshot_bytes(snapshot: Snapshot) -> bytes:
@@ -21,16 +22,32 @@ def snapshot_bytes(snapshot: Snapshot) -> bytes:
         }
         for chip in snapshot.chips
     ]
+    events = [[one.device, one.uuid, one.model, one.code, one.count, one.last_seconds] for one in snapshot.events]
     text = json.dumps(
         {
+            "vendor": snapshot.vendor,
             "reason": snapshot.reason,
             "detail": snapshot.detail,
             "chips": chips,
             "restarts": snapshot.restarts,
+            "events": events,
         },
         separators=(",", ":"),
     )
     return text.encode() + b"\n"
+
+
+def snapshots(text: bytes) -> tuple[Snapshot, ...]:
+    """The snapshots that an answer of the vendor part holds, one a line and one a vendor at most.
+
+    Raises: InvalidSnapshot.
+    """
+    if len(text) > MAX_BYTES:
+        raise InvalidSnapshot("text", f"of {len(text)} bytes is too long")
+    found = tuple(snapshot(line) for line in text.splitlines())
+    if not found or len({one.vendor for one in found}) < len(found):
+        raise InvalidSnapshot("text", "holds no snapshot, or two of one vendor")
+    return found
 
 
 def snapshot(line: bytes) -> Snapshot:
@@ -45,15 +62,29 @@ def snapshot(line: bytes) -> Snapshot:
     except (ValueError, RecursionError) as error:
         raise InvalidSnapshot("line", f"is no JSON: {error}") from error
     given = _object(given, "line")
-    chips = given.get("chips")
-    if not isinstance(chips, list):
-        raise InvalidSnapshot("chips", "is no list")
+    chips, events = given.get("chips"), given.get("events")
+    if not isinstance(chips, list) or not isinstance(events, list):
+        raise InvalidSnapshot("chips or events", "is no list")
+    if given.get("vendor") not in (*VENDORS, VENDOR_NONE):
+        raise InvalidSnapshot("vendor", "is none")
     return Snapshot(
         reason=_text(given.get("reason"), "reason"),
         detail=_text(given.get("detail"), "detail"),
         chips=tuple(_chip(chip) for chip in chips),
         restarts=_integer(given.get("restarts"), "restarts"),
+        vendor=_text(given.get("vendor"), "vendor"),
+        events=tuple(_event(event) for event in events),
     )
+
+
+def _event(given: object) -> Event:
+    if not isinstance(given, list) or len(given) != 6:
+        raise InvalidSnapshot("events", "is no list of six")
+    seconds = given[5]
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not math.isfinite(seconds):
+        raise InvalidSnapshot("events", "has no time")
+    texts = (_text(entry, "events") for entry in given[:3])
+    return Event(*texts, *(_integer(entry, "events") for entry in given[3:5]), float(seconds))
 
 
 def _chip(given: object) -> RawChip:

@@ -1,4 +1,4 @@
-"""The vendor part's unix socket: one client at a time, each gets one snapshot."""
+"""The vendor part's unix socket: one client at a time, each gets one snapshot of each vendor."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ CLIENT_TIMEOUT_SECONDS = 2.0
 class VendorServer:
     """Listens on path, mode 0660, group of the folder where that has the setgid bit (a pod's fsGroup)."""
 
-    def __init__(self, path: Path, snapshot: Callable[[], Snapshot]) -> None:
+    def __init__(self, path: Path, snapshots: Callable[[], tuple[Snapshot, ...]]) -> None:
         self._path = path
-        self._snapshot = snapshot
+        self._snapshots = snapshots
         self._stopped = threading.Event()
         path.unlink(missing_ok=True)
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -63,7 +63,7 @@ class VendorServer:
     def _answer(self, client: socket.socket) -> None:
         client.settimeout(CLIENT_TIMEOUT_SECONDS)
         try:
-            client.sendall(vendor.snapshot_bytes(self._snapshot()))
+            client.sendall(b"".join(map(vendor.snapshot_bytes, self._snapshots())))
         except OSError:
             _log.debug("client went away", exc_info=True)
         except Exception:  # noqa: BLE001 - a door: one failed snapshot must not end the vendor part

@@ -1,4 +1,4 @@
-"""One child process calls the vendor's library, so that a driver that hangs takes the child with it and nobody else."""
+"""One child process per vendor's library calls it: a driver that hangs takes its child with it and nobody else."""
 
 from __future__ import annotations
 
@@ -8,18 +8,20 @@ import selectors
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import IO, TYPE_CHECKING
+from functools import partial
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, NamedTuple
 
 from rankbeat_exporter.errors import CannotMeasure, InvalidSnapshot
 from rankbeat_exporter.model import accelerator
-from rankbeat_exporter.model.accelerator import Snapshot
-from rankbeat_exporter.parsing import vendor
-from rankbeat_exporter.sources import dcmi
+from rankbeat_exporter.model.accelerator import VENDOR_HUAWEI, VENDOR_NONE, VENDOR_NVIDIA, Event, Snapshot
+from rankbeat_exporter.parsing import vendor as snapshots
+from rankbeat_exporter.sources import dcmi, nvml_places
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 _log = logging.getLogger(__name__)
 
@@ -29,13 +31,58 @@ KILL_SECONDS = 1.0
 Child = subprocess.Popen[bytes]
 
 
+class DriverRoots(NamedTuple):
+    """Where vendors' drivers lie: npu as npu.driverRoot; nvidia only where no runtime brings the library, else empty."""
+
+    npu: Path
+    nvidia: Path = Path()
+
+
+def present_vendors(roots: DriverRoots) -> tuple[str, ...]:
+    """Whose library, or at least whose driver, is here: a few questions to the file system."""
+    present = {VENDOR_HUAWEI: dcmi_is_present(roots.npu), VENDOR_NVIDIA: nvml_places.is_present(roots.nvidia)}
+    return tuple(vendor for vendor, is_present in present.items() if is_present)
+
+
+def dcmi_is_present(driver_root: Path) -> bool:
+    return any(path.exists() for path in (*dcmi.library_paths(driver_root), Path("/dev/davinci_manager")))
+
+
+class VendorChildren:
+    """A child for each vendor that is, or once was, on this node."""
+
+    def __init__(self, roots: DriverRoots, vendors: tuple[str, ...], deadline_seconds: float) -> None:
+        """vendors: those that the node must have; empty: what is found, looked for at each request."""
+        self._roots = roots
+        self._vendors = vendors
+        self._deadline_seconds = deadline_seconds
+        self._children: dict[str, VendorChild] = {}
+
+    def snapshots(self) -> tuple[Snapshot, ...]:
+        """One of each vendor, taken at the same time; where there is none, one that says so."""
+        for vendor in self._vendors or present_vendors(self._roots):
+            if vendor not in self._children:
+                start = partial(start_child, vendor, self._roots)
+                self._children[vendor] = VendorChild(start, self._deadline_seconds, vendor)
+        if not self._children:
+            return (Snapshot(accelerator.LIBRARY_NOT_FOUND, "no vendor's driver is here", vendor=VENDOR_NONE),)
+        with ThreadPoolExecutor(len(self._children)) as pool:
+            return tuple(pool.map(VendorChild.snapshot, self._children.values()))
+
+    def close(self) -> None:
+        for child in self._children.values():
+            child.close()
+
+
 class VendorChild:
     """Asks the child for a snapshot within a deadline; kills and replaces it where it is late.
 
     A child in uninterruptible sleep cannot be killed: while one is left, no other is started.
     """
 
-    def __init__(self, start: Callable[[], Child], deadline_seconds: float) -> None:
+    def __init__(self, start: Callable[[], Child], deadline_seconds: float, vendor: str = VENDOR_HUAWEI) -> None:
+        self._vendor = vendor
+        self._events: dict[tuple[str, str, int], Event] = {}
         self._start = start
         self._deadline_seconds = deadline_seconds
         self._child: Child | None = None
@@ -46,17 +93,26 @@ class VendorChild:
         """What the library says now, or why it says nothing. Takes the deadline and KILL_SECONDS at most."""
         if self._doomed is not None:
             if self._doomed.poll() is None:
-                return Snapshot(accelerator.CHILD_UNKILLABLE, f"pid {self._doomed.pid}", restarts=self._restarts)
+                return self._whole(Snapshot(accelerator.CHILD_UNKILLABLE, f"pid {self._doomed.pid}"))
             _close(self._doomed)
             self._doomed = None
         try:
-            found = vendor.snapshot(self._answer(time.monotonic() + self._deadline_seconds))
+            found = snapshots.snapshot(self._answer(time.monotonic() + self._deadline_seconds))
         except (CannotMeasure, InvalidSnapshot) as error:
             self._discard()
             reason = error.reason if isinstance(error, CannotMeasure) else accelerator.INVALID_SNAPSHOT
             _log.warning("vendor child replaced reason=%s detail=%r", reason, str(error))
             found = Snapshot(reason, str(error))
-        return replace(found, restarts=self._restarts)
+        return self._whole(found)
+
+    def _whole(self, found: Snapshot) -> Snapshot:
+        """With what outlives a child: its number, and the events of all children. A child tells each event once."""
+        for event in found.events:
+            key = (event.device, event.uuid, event.code)
+            before = self._events.get(key)
+            self._events[key] = replace(event, count=event.count + (before.count if before else 0))
+        events = tuple(self._events.values())
+        return replace(found, restarts=self._restarts, vendor=self._vendor, events=events)
 
     def close(self) -> None:
         self._discard()
@@ -118,29 +174,49 @@ def _line(answers: IO[bytes], deadline: float) -> bytes:
             if left <= 0 or not selector.select(left):
                 raise CannotMeasure(accelerator.DRIVER_HUNG, "no answer within the deadline")
             chunk = os.read(answers.fileno(), 65536)
-            if not chunk or len(received) > vendor.MAX_BYTES:
+            if not chunk or len(received) > snapshots.MAX_BYTES:
                 raise CannotMeasure(accelerator.CHILD_DIED, "its pipe ended" if not chunk else "it wrote without end")
             received += chunk
     return received
 
 
-def start_child(driver_root: Path) -> Child:
-    """A child that loads the library below driver_root, with the library's neighbours on its search path."""
-    environment = {**os.environ, "LD_LIBRARY_PATH": dcmi.library_search_path(driver_root)}
-    command = [sys.executable, "-m", "rankbeat_exporter", "vendor-child", "--npu-driver-root", str(driver_root)]
+def start_child(vendor: str, roots: DriverRoots) -> Child:
+    """A child that loads the vendor's library, with the library's neighbours on its search path."""
+    search_path = (
+        nvml_places.library_search_path(roots.nvidia, os.environ.get("LD_LIBRARY_PATH", ""))
+        if vendor == VENDOR_NVIDIA
+        else dcmi.library_search_path(roots.npu)
+    )
+    command = [sys.executable, "-m", "rankbeat_exporter", "vendor-child", "--vendor", vendor]
+    command += ["--npu-driver-root", str(roots.npu)]
+    environment = {**os.environ, "LD_LIBRARY_PATH": search_path}
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
 
 
-def serve_requests(driver_root: Path) -> None:
+def serve_requests(vendor: str, roots: DriverRoots) -> None:
     """The child: one snapshot for each request on stdin, until its end. A missing library is looked for each time."""
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a vendor's library prints must not get into the answers
-    library: dcmi.Dcmi | None = None
+    read: Callable[[], Snapshot] | None = None
     for _ in sys.stdin.buffer:
         try:
-            library = library or dcmi.Dcmi(dcmi.library_paths(driver_root))
-            found = Snapshot("", chips=library.chips())
+            read = read or _opened(vendor, roots)
+            found = read()
         except CannotMeasure as error:
             found = Snapshot(error.reason, error.detail)
-        answers.write(vendor.snapshot_bytes(found))
+        answers.write(snapshots.snapshot_bytes(found))
         answers.flush()
+
+
+def _opened(vendor: str, roots: DriverRoots) -> Callable[[], Snapshot]:
+    """What reads all of the vendor's devices.
+
+    Raises: CannotMeasure, now or when called.
+    """
+    if vendor == VENDOR_NVIDIA:
+        from rankbeat_exporter.sources import nvml  # noqa: PLC0415 - pynvml, where there are GPUs only
+
+        gpus = nvml.Nvml()
+        return lambda: Snapshot("", chips=gpus.chips(), events=gpus.new_events())
+    npus = dcmi.Dcmi(dcmi.library_paths(roots.npu))
+    return lambda: Snapshot("", chips=npus.chips())

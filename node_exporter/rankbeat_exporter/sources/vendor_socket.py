@@ -1,4 +1,4 @@
-"""A snapshot from the vendor part: connecting to its unix socket is the request, end of file the end of the answer."""
+"""Snapshots from the vendor part: connecting to its unix socket is the request, end of file the end of the answer."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
     from rankbeat_exporter.model.accelerator import Snapshot
 
 
-def snapshot(path: Path, timeout_seconds: float) -> Snapshot:
-    """What the vendor part says now.
+def snapshots(path: Path, timeout_seconds: float) -> tuple[Snapshot, ...]:
+    """What the vendor part says now, one of each vendor.
 
     Raises: CannotMeasure(SocketUnavailable | InvalidSnapshot).
     """
     try:
-        line = _received(path, time.monotonic() + timeout_seconds)
+        text = _received(path, time.monotonic() + timeout_seconds)
     except OSError as error:
         raise CannotMeasure(accelerator.SOCKET_UNAVAILABLE, f"{path}: {error}") from error
     try:
-        return vendor.snapshot(line)
+        return vendor.snapshots(text)
     except InvalidSnapshot as error:
         raise CannotMeasure(accelerator.INVALID_SNAPSHOT, str(error)) from error
 
