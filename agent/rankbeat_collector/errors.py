@@ -2,12 +2,13 @@
 
 
 class SettingsError(ValueError):
-    """A setting that the collector cannot start with."""
+    """A setting that the collector cannot start with. trouble: one of rankbeat_contract.outputs.TROUBLES."""
 
-    def __init__(self, field: str, reason: str) -> None:
+    def __init__(self, field: str, reason: str, trouble: str = "settings") -> None:
         super().__init__(f"{field}: {reason}")
         self.field = field
         self.reason = reason
+        self.trouble = trouble
 
 
 class RefusedError(ValueError):

@@ -194,6 +194,17 @@ CLOCK_KERNEL_ESTIMATED_ERROR = _clock(
     "rankbeat_node_clock_kernel_estimated_error_seconds", "The kernel's estimated error."
 )
 CLOCK_KERNEL_OFFSET = _clock("rankbeat_node_clock_kernel_offset_seconds", "What the kernel still has to slew.")
+CLOCK_SERVERS = _clock(
+    "rankbeat_node_clock_servers", "Configured NTP servers; 0: only what this node itself says of its clock is judged."
+)
+CLOCK_CHRONY_SYNCHRONISED = _clock(
+    "rankbeat_node_clock_chrony_synchronised", "Whether the node's chronyd has a reference, with the reason.", "reason"
+)
+CLOCK_CHRONY_OFFSET = _clock("rankbeat_node_clock_chrony_offset_seconds", "True time minus the clock's, as chrony says.")
+CLOCK_CHRONY_ERROR_BOUND = _clock(
+    "rankbeat_node_clock_chrony_error_bound_seconds", "chrony's root dispersion and half its root delay."
+)
+CLOCK_CHRONY_STRATUM = _clock("rankbeat_node_clock_chrony_stratum", "Stratum of the node's chronyd.")
 CLOCK_SERVER_VALID = _clock(
     "rankbeat_node_clock_server_valid",
     "Whether the server's time takes part in the quorum, with the reason.",
@@ -311,6 +322,28 @@ EXPORTER_FAILURE = _exporter(
 EXPORTER_DURATION = _exporter("rankbeat_node_collector_duration_seconds", "How long the last collection took.")
 EXPORTER_LAST_COLLECT = _exporter(
     "rankbeat_node_collector_last_collect_timestamp_seconds", "When the last collection ended, by this node's clock."
+)
+EXPORTER_SERIES_FAILURES = _exporter(
+    "rankbeat_node_collector_series_failures_total",
+    "Scrapes that the collector's series had to be left out of, for a fault of the exporter.",
+)
+EXPORTER_CONFIGURATION_FOLLOWED = _metric(
+    EXPORTERS,
+    ("node",),
+    "rankbeat_node_exporter_configuration_followed",
+    "1 if the newest configuration file is in force, 0 if it is refused and the one before goes on.",
+)
+EXPORTER_CONFIGURATION_LOADED = _metric(
+    EXPORTERS,
+    ("node",),
+    "rankbeat_node_exporter_configuration_loaded_timestamp_seconds",
+    "When the configuration in force was put there.",
+)
+EXPORTER_CONFIGURATION_REFUSED = _metric(
+    EXPORTERS,
+    ("node",),
+    "rankbeat_node_exporter_configuration_refused_total",
+    "Configuration files that could not be followed.",
 )
 
 JOB_INFO = _job(names.JOB_INFO, "A job that reports speak of.", "job", "experiment")

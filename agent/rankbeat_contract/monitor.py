@@ -25,6 +25,20 @@ PHASE_LIMITS = {
 """Seconds that a phase other than `train` may last. Source: half an hour for start and compile, DLRover's hour for
 what may compile again (docs/sources.md, Stalls)."""
 
+TAP_SIGNALS = frozenset(
+    (
+        "gradNorm",
+        "localNorms",
+        "updateRatio",
+        "attentionEntropy",
+        "attentionSparsity",
+        "histograms",
+        "images",
+        "expertLoad",
+    )
+)
+"""Signals that are tapped inside the step (docs/taps.md)."""
+
 MODE_NODE = "node"
 MODE_SIDECAR = "sidecar"
 
@@ -77,6 +91,10 @@ class Settings(NamedTuple):
     tiers: Tuple[str, ...] = ()
     mindformers: Mapping[str, Any] = {}
     """MindFormers' monitor_config; empty unless all of it is what MindFormers accepts."""
+
+    @property
+    def asks_for_taps(self) -> bool:
+        return bool(TAP_SIGNALS.intersection(self.signals or ()))
 
 
 def settings(spec: Mapping[str, Any]) -> Settings:

@@ -9,6 +9,25 @@ DEFAULT_PATH = "{experiment}/rank-{rank}"
 PLACEHOLDERS = ("experiment", "rank", "node", "attempt")
 """What may stand in braces in a path."""
 VOLUME_KINDS = ("persistentVolumeClaim", "name", "hostPath")
+STATUS_FILE = "outputs.json"
+"""In a pod's ring folder: how the outputs fare, by the collector beside the job, every STATUS_SECONDS."""
+STATUS_SECONDS = 5.0
+TROUBLES = (
+    "key_missing",
+    "key_invalid",
+    "settings",
+    "unwritable",
+    "full",
+    "vanished",
+    "io",
+    "http",
+    "silent",
+    "rows_lost",
+    "audit",
+    "monitor",
+)
+"""What outputs may suffer from, what keeps most from being written first: the only words of the status file that leave
+the pod. silent: the file has not been written for long. rows_lost: rows, records or entries were lost lately."""
 
 
 class File(NamedTuple):

@@ -47,19 +47,21 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _clock(options: argparse.Namespace, stopped: threading.Event) -> None:
-    from rankbeat_exporter.collectors.clock import ClockCollector
+    from rankbeat_exporter.collectors.clock import ClockCollector, LocalSources
     from rankbeat_exporter.collectors.clock_series import ClockSeries
     from rankbeat_exporter.collectors.loop import Loop
     from rankbeat_exporter.model.clock import ClockLimits, clock_object
     from rankbeat_exporter.server import http
-    from rankbeat_exporter.sources import adjtimex, sntp
+    from rankbeat_exporter.sources import adjtimex, chrony, sntp
 
     interval = options.round_interval
-    pace = sntp.Pace()
-    limits = ClockLimits(options.offset_limit, options.error_limit, FRESH_ROUNDS * interval)
+    pace = sntp.pace(interval)
+    fresh = FRESH_ROUNDS * interval + pace.total_seconds
+    limits = ClockLimits(options.offset_limit, options.error_limit, fresh)
     servers = tuple(sntp.SntpServer(server, pace) for server in dict.fromkeys(options.server))
-    collector = ClockCollector(servers, limits, interval, adjtimex.timex)
-    loop = Loop("clock", collector.collect, interval, FRESH_ROUNDS * interval + pace.total_seconds)
+    local = LocalSources(adjtimex.timex, chrony.Chronyd(options.chrony).tracking if options.chrony else None)
+    collector = ClockCollector(servers, limits, local)
+    loop = Loop("clock", collector.collect, interval, fresh)
     pages = {
         "/metrics": http.metrics_page(ClockSeries(options.node, collector.view)),
         "/v1/clock": http.json_page(lambda: clock_object(collector.view().verdict)),
@@ -115,7 +117,8 @@ def _vendor_child(options: argparse.Namespace, stopped: threading.Event) -> None
     from rankbeat_exporter.sources import vendor_child
 
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    vendor_child.serve_requests(options.vendor, vendor_child.DriverRoots(options.npu_driver_root))
+    roots = vendor_child.DriverRoots(options.npu_driver_root)
+    vendor_child.serve_requests(options.vendor, roots, options.call_seconds)
 
 
 def _duration(text: str) -> float:
@@ -123,6 +126,10 @@ def _duration(text: str) -> float:
         return duration_seconds(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def _chrony(text: str) -> str:
+    return text if text.startswith("/") else _ntp_server(text)
 
 
 def _ntp_server(text: str) -> str:
@@ -148,7 +155,13 @@ def _parser() -> argparse.ArgumentParser:
         metavar="HOST[:PORT]",
         help="an NTP server, repeatable",
     )
-    clock.add_argument("--round-interval", type=_duration, default="16s")
+    clock.add_argument(
+        "--chrony",
+        type=_chrony,
+        metavar="SOCKET|HOST[:PORT]",
+        help="chronyd's command socket, by its absolute path, or its command port (323)",
+    )
+    clock.add_argument("--round-interval", type=_duration, default="32s")
     clock.add_argument("--offset-limit", type=_duration, default="50ms")
     clock.add_argument("--error-limit", type=_duration, default="100ms")
     devices = programs.add_parser("devices", help="serve accelerators' metrics from the vendor part")
@@ -166,11 +179,13 @@ def _parser() -> argparse.ArgumentParser:
     vendor.add_argument(
         "--nvidia-driver-root",
         type=Path,
-        default=Path(),
         help="where no runtime brings libnvidia-ml.so.1: the folder that holds it, or a root with lib64 or usr/lib",
     )
     child = programs.add_parser("vendor-child", help="started by vendor")
     child.add_argument("--vendor", choices=VENDORS, required=True)
+    child.add_argument(
+        "--call-seconds", type=float, default=0.0, help="how long one call may take; 0: as long as it likes"
+    )
     for program, port in ((clock, names.PORT_CLOCK), (devices, names.PORT_DEVICES)):
         program.add_argument("--port", type=int, default=port)
         program.add_argument("--address", default="", help="all addresses by default")

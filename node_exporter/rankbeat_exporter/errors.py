@@ -28,3 +28,12 @@ class InvalidSnapshot(ValueError):  # noqa: N818
         super().__init__(f"vendor snapshot: {field} {reason}")
         self.field = field
         self.reason = reason
+
+
+class InvalidConfiguration(ValueError):  # noqa: N818
+    """A configuration that cannot be followed; field says where, reason what is wrong and what to write."""
+
+    def __init__(self, field: str, reason: str) -> None:
+        super().__init__(f"configuration: {field} {reason}")
+        self.field = field
+        self.reason = reason

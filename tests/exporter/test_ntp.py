@@ -120,9 +120,9 @@ def test_extension_fields_after_the_header_are_ignored(a_packet):
     assert verdict(a_packet(QUESTION, now=NOW) + b"\x01\x04\0\x1c" + b"\0" * 24).stratum == 2
 
 
-@pytest.mark.parametrize("leap", [1, 2])
-def test_an_announced_leap_second_is_no_fault(a_packet, leap):
-    assert verdict(a_packet(QUESTION, now=NOW, leap=leap)).stratum == 2
+@pytest.mark.parametrize(("leap", "expected"), [(0, False), (1, True), (2, True)])
+def test_an_announced_leap_second_is_no_fault_and_told(a_packet, leap, expected):
+    assert verdict(a_packet(QUESTION, now=NOW, leap=leap)).leap_is_announced is expected
 
 
 def test_an_offset_of_exactly_zero_is_an_offset(a_packet):
@@ -156,6 +156,8 @@ def test_the_end_of_the_ntp_era_in_2036_is_no_offset(a_packet, sent):
         ("KissRATE", 5, 1024.0),
         ("KissRATE", 500, 1024.0),
         ("KissDENY", 1, 3600.0),
+        ("KissDENY", 3, 14400.0),
+        ("KissDENY", 9, 86400.0),
         ("KissRSTR", 1, 3600.0),
         ("KissINIT", 1, 0.0),
         ("Unsynchronised", 1, 0.0),

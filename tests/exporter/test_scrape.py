@@ -7,18 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from rankbeat_exporter.collectors.clock import ClockCollector
+from rankbeat_exporter.collectors.clock import ClockCollector, LocalSources
 from rankbeat_exporter.collectors.clock_series import ClockSeries
 from rankbeat_exporter.collectors.devices import DevicesCollector
 from rankbeat_exporter.collectors.devices_series import DevicesSeries
 from rankbeat_exporter.errors import CannotMeasure, InvalidPacket
 from rankbeat_exporter.model.accelerator import Snapshot
 from rankbeat_exporter.model.clock import ClockLimits, Sample
+from rankbeat_exporter.parsing.chrony import Tracking
 from rankbeat_exporter.parsing.kernel import Timex
 from rankbeat_exporter.server import http
 from rankbeat_exporter.sources import dcmi
 
 GOLDEN = Path(__file__).parent / "golden"
+A_TRACKING = Tracking(0xC0000201, 3, 0, 1796018200.0, 0.00015, 0.002, 0.0005)
 
 
 class Clock:
@@ -53,7 +55,8 @@ def a_clock(now=None):
         Scripted("ntp4.example", InvalidPacket("Unsynchronised")),
         Scripted("ntp5.example", Sample(0.0002, 0.0005, 0.003, 3, "192.0.2.5 123")),
     )
-    return ClockCollector(servers, ClockLimits(), 16.0, lambda: Timex(0, 0x2000, 1500, 9000, 20), now or Clock())
+    local = LocalSources(lambda: Timex(0, 0x2000, 1500, 9000, 20), lambda: A_TRACKING)
+    return ClockCollector(servers, ClockLimits(), local, now or Clock())
 
 
 def scrape(series):
@@ -97,7 +100,8 @@ def test_the_devices_scrape(driver_root, script, monkeypatch):
 
 def test_before_the_first_round_the_clock_is_not_trusted_and_nothing_else_is_claimed():
     assert samples(scrape(ClockSeries("n1", a_clock().view))) == [
-        'rankbeat_node_clock_trusted{node="n1",reason="Starting"} 0.0'
+        'rankbeat_node_clock_trusted{node="n1",reason="Starting"} 0.0',
+        'rankbeat_node_clock_servers{node="n1"} 5.0',
     ]
 
 
@@ -105,7 +109,7 @@ def test_rounds_that_stop_end_trust_and_figures():
     now = Clock()
     collector = a_clock(now)
     collector.collect()
-    now.seconds = 48.5
+    now.seconds = 108.5
 
     text = scrape(ClockSeries("n1", collector.view))
 
@@ -133,7 +137,7 @@ def test_a_clock_set_between_rounds_is_off_at_once(step, reason, offset):
 def test_a_server_that_fell_silent_before_a_step_is_not_quoted_as_if_it_had_seen_it():
     now = Clock()
     server = Scripted("ntp1.example", Sample(0.0001, 0.0004, 0.001, 2, "192.0.2.1 123"))
-    collector = ClockCollector((server,), ClockLimits(), 16.0, lambda: Timex(5, 0x40, 0, 0, 0), now)
+    collector = ClockCollector((server,), ClockLimits(), LocalSources(lambda: Timex(5, 0x40, 0, 0, 0)), now)
     collector.collect()
 
     now.stepped = 0.3

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rankbeat_exporter.model.clock import (
+    ChronyClock,
     ClockLimits,
     ClockVerdict,
     KernelClock,
@@ -18,20 +19,24 @@ from rankbeat_exporter.parsing import trust
 LIMITS = ClockLimits(offset_seconds=0.05, error_bound_seconds=0.1, fresh_seconds=48.0)
 
 
-def a_server(name="a", offset=0.0, bound=0.001, age=0.0, address=None):
-    return ServerState(name, "Valid", Sample(offset, 0.001, bound, 2, address or name), age)
+def a_server(name="a", offset=0.0, bound=0.001, age=0.0, address=None, *, leap=False):
+    return ServerState(name, "Valid", Sample(offset, 0.001, bound, 2, address or name, leap), age)
 
 
 def a_silent(name="a", reason="Timeout"):
     return ServerState(name, reason)
 
 
-def a_kernel(*, synchronised=True, max_error=0.01, offset=0.0):
-    return KernelClock(synchronised, max_error, 0.0, offset)
+def a_kernel(*, synchronised=True, max_error=0.01, offset=0.0, leap=False):
+    return KernelClock(synchronised, max_error, 0.0, offset, max_error, leap)
 
 
-def verdict(servers=(), kernel=None, age=0.0):
-    return trust.clock_verdict(Observation(tuple(servers), kernel), age, LIMITS)
+def a_chrony(reason="", offset=0.0, bound=0.01, *, leap=False):
+    return ChronyClock(reason, offset, bound, 3, leap)
+
+
+def verdict(servers=(), kernel=None, age=0.0, **more):
+    return trust.clock_verdict(Observation(tuple(servers), kernel, **more), age, LIMITS)
 
 
 def summary(found):
@@ -118,6 +123,107 @@ def test_servers_decide_by_more_than_half_of_those_configured(servers, expected)
 )
 def test_without_a_quorum_the_kernel_decides_and_is_named(servers, kernel, expected):
     assert summary(verdict(servers, kernel)) == expected
+
+
+@pytest.mark.parametrize(
+    ("servers", "chrony", "kernel", "expected"),
+    [
+        pytest.param(
+            [], a_chrony(), a_kernel(synchronised=False), (YES, "ChronySynchronised", "chrony"), id="C7 no rtcsync"
+        ),
+        pytest.param([], a_chrony(), a_kernel(), (YES, "ChronySynchronised", "chrony"), id="both"),
+        pytest.param([], a_chrony(), None, (YES, "ChronySynchronised", "chrony"), id="no kernel to ask"),
+        pytest.param(
+            [], a_chrony("LocalReference"), a_kernel(synchronised=False), (NO, "ChronyUnsynchronised", None), id="local"
+        ),
+        pytest.param(
+            [], a_chrony("Unsynchronised"), a_kernel(), (YES, "KernelSynchronised", "kernel"), id="another service"
+        ),
+        pytest.param([], a_chrony(offset=0.2), a_kernel(), (NO, "OffsetTooLarge", "chrony"), id="chrony: we are off"),
+        pytest.param([], a_chrony(bound=0.2), None, (NO, "ChronyErrorTooLarge", "chrony"), id="chrony too uncertain"),
+        pytest.param([a_silent()], a_chrony(), None, (YES, "ChronySynchronised", "chrony"), id="servers unreachable"),
+        pytest.param([a_silent()], a_chrony("Unsynchronised"), None, (NO, "Unreachable", None), id="neither"),
+        pytest.param([a_server()], a_chrony(offset=0.2), None, (YES, "Quorum", "sntp"), id="a quorum outweighs it"),
+        pytest.param(
+            [a_server(offset=0.2)], a_chrony(), None, (NO, "OffsetTooLarge", "sntp"), id="a quorum says we are off"
+        ),
+    ],
+)
+def test_the_chronyd_that_disciplines_the_clock_is_asked_before_the_kernel(servers, chrony, kernel, expected):
+    assert summary(verdict(servers, kernel, chrony=chrony)) == expected
+
+
+@pytest.mark.parametrize(
+    ("servers", "expected", "reasons"),
+    [
+        pytest.param(
+            [a_server("a", 1.0), a_server("b", 1.0)],
+            (YES, "LeapSecond", "sntp"),
+            ["Valid", "Valid"],
+            id="we have not stepped yet",
+        ),
+        pytest.param(
+            [a_server("a", 0.5), a_server("b", 0.4999)],
+            (YES, "LeapSecond", "sntp"),
+            ["Valid", "Valid"],
+            id="they smear, we do not",
+        ),
+        pytest.param(
+            [a_server("a"), a_server("b", -0.4)],
+            (YES, "LeapSecond", "sntp"),
+            ["LeapSecond", "LeapSecond"],
+            id="one of them smears",
+        ),
+        pytest.param(
+            [a_server("a"), a_server("b"), a_server("c", -0.4)],
+            (YES, "Quorum", "sntp"),
+            ["Valid", "Valid", "Disagrees"],
+            id="a majority agrees without the second",
+        ),
+        pytest.param(
+            [a_server("a", 1.2), a_server("b", 1.2)],
+            (NO, "OffsetTooLarge", "sntp"),
+            ["Valid", "Valid"],
+            id="more than a second is no leap second",
+        ),
+        pytest.param(
+            [a_server("a"), a_server("b", 3.0)],
+            (NO, "Disagree", None),
+            ["Disagrees", "Disagrees"],
+            id="three seconds are none either",
+        ),
+    ],
+)
+def test_near_a_leap_second_a_second_more_or_less_is_tolerated(servers, expected, reasons):
+    found = verdict(servers, leap_is_near=True)
+
+    assert summary(found) == expected
+    assert [one.reason for one in found.servers] == reasons
+
+
+def test_what_is_tolerated_stands_in_the_bound():
+    found = verdict([a_server("a", 1.0)], leap_is_near=True)
+
+    assert found.error_bound_seconds == pytest.approx(1.001)
+
+
+def test_a_second_off_at_any_other_time_is_a_fault():
+    assert summary(verdict([a_server("a", 1.0)])) == (NO, "OffsetTooLarge", "sntp")
+
+
+@pytest.mark.parametrize(
+    ("observation", "expected"),
+    [
+        pytest.param(Observation((a_server("a"), a_server("b"))), NO, id="nobody"),
+        pytest.param(Observation((a_server("a", leap=True), a_server("b"), a_server("c"))), NO, id="one liar"),
+        pytest.param(Observation((a_server("a", leap=True), a_server("b"))), NO, id="half"),
+        pytest.param(Observation((a_server("a", leap=True), a_server("b", leap=True), a_silent("c"))), YES, id="two"),
+        pytest.param(Observation((), a_kernel(leap=True)), YES, id="kernel"),
+        pytest.param(Observation((), a_kernel(), a_chrony(leap=True)), YES, id="chrony"),
+    ],
+)
+def test_a_leap_second_is_announced_by_a_majority_or_by_this_node(observation, expected):
+    assert trust.leap_is_announced(observation) is expected
 
 
 def test_before_the_first_round_nothing_is_trusted():

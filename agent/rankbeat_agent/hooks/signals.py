@@ -149,26 +149,17 @@ class Signals:
 
     def _plain(self) -> Take:
         """Takes the loss alone, by far the most frequent case, in as few places as there can be (steps.py says why)."""
+        append, loss_id, divisors = self.notes.append, self.loss_id, self.meant.divisors
+        interval, dense = self.rule.sampling
         rate_step = self.rate_step if self.rate is not None else _MAX_STEP
 
-        # Defaults lie side by side, each variable of an outer function in a place of its own.
-        def take(  # noqa: PLR0913
-            step: int,
-            parameters: Parameters,
-            now_ns: int,
-            append: Callable[[Note], None] = self.notes.append,
-            loss_id: int = self.loss_id,
-            divisors: Tuple[int, ...] = self.meant.divisors,
-            interval: int = self.rule.sampling.interval_steps,
-            dense: int = self.rule.sampling.dense_first_steps,
-        ) -> int:
+        def take(step: int, parameters: Parameters, now_ns: int) -> int:
             nonlocal rate_step
             try:
                 if step < rate_step:
                     loss = parameters["net_outputs"].item()
-                    if divisors:
-                        for divisor in divisors:
-                            loss /= divisor
+                    for divisor in divisors:
+                        loss /= divisor
                     append((loss_id, step, now_ns, loss))
                     return step + 1 if step < dense else (step // interval + 1) * interval
             except (AttributeError, TypeError, ValueError):  # outputs that are another kind than those before

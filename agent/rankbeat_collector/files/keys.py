@@ -31,7 +31,7 @@ def key_from(path: Path) -> Key:
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise SettingsError(str(path), f"key cannot be read: {error.strerror}; mount the Secret there") from error
+        raise SettingsError(str(path), f"key cannot be read: {error.strerror}; mount the Secret there", "key_missing") from error
     if len(content) == KEY_BYTES:
         return Key(content)
     text = content.strip()
@@ -42,4 +42,6 @@ def key_from(path: Path) -> Key:
             continue
         if len(secret) == KEY_BYTES:
             return Key(secret)
-    raise SettingsError(str(path), f"holds {len(content)} bytes that are no key; make one with openssl rand -hex 32")
+    raise SettingsError(
+        str(path), f"holds {len(content)} bytes that are no key; make one with openssl rand -hex 32", "key_invalid"
+    )

@@ -18,6 +18,9 @@ from rankbeat_contract import ring
 
 _log = logging.getLogger(__name__)
 
+_SHOWN = 8
+"""Places of one output that the status names as failing."""
+
 
 @dataclass(frozen=True)
 class Keys:
@@ -40,9 +43,13 @@ class Writing:
     def __init__(self, asked: Outputs, place: Place, keys: Keys) -> None:
         """Raises: SettingsError where a key is asked for and not mounted: nothing is written in clear instead."""
         if asked.encrypted and keys.encryption is None:
-            raise SettingsError("outputs.encryption", "no key is mounted, so no file is written; make the Secret")
+            raise SettingsError(
+                "outputs.encryption", "no key is mounted, so no file is written; make the Secret", "key_missing"
+            )
         if asked.masked and keys.masking is None:
-            raise SettingsError("outputs.masking", "no key is mounted, so nothing is written; make the Secret")
+            raise SettingsError(
+                "outputs.masking", "no key is mounted, so nothing is written; make the Secret", "key_missing"
+            )
         self.asked = asked
         self._place = place
         self._masking = keys.masking if asked.masked else None
@@ -145,7 +152,7 @@ class Writing:
                     "parts_rotated": counts.parts,
                     "parts_deleted": counts.deleted,
                     "errors": counts.troubles,
-                    "failing": counts.failing,
+                    "failing": dict(sorted(counts.failing.items())[:_SHOWN]),
                 }
                 for name, counts in self.counts()
             },

@@ -15,6 +15,8 @@ _log = logging.getLogger(__name__)
 
 _RETRY_SECONDS = 15.0
 LAST_POST_SECONDS = 3.0
+_OF_KEYS = frozenset(("key_missing", "key_invalid"))
+"""Without its key nothing is written any longer: what was read before may say to write in clear."""
 
 
 class Configured:
@@ -30,6 +32,8 @@ class Configured:
         self._retry_at = 0.0
         """When settings that cannot be followed are tried again: a key may have been mounted since."""
         self._said = ""
+        self.trouble = ""
+        """Why the file as it is now cannot be followed, one of rankbeat_contract.outputs.TROUBLES."""
         self.writing: Optional[Writing] = None
         """None until settings can be followed."""
 
@@ -38,17 +42,19 @@ class Configured:
         mark, now = self._changed(), time.monotonic()
         if mark == self._mark and (self.is_valid or now < self._retry_at):
             return
-        is_first, self._mark, self._retry_at = self.writing is None, mark, now + _RETRY_SECONDS
+        self._mark, self._retry_at = mark, now + _RETRY_SECONDS
         try:
             made = self._made()
         except SettingsError as error:
+            if error.trouble in _OF_KEYS:
+                self.close()
             if str(error) != self._said:
-                what = "nothing is written" if is_first else "what was read before stays"
+                what = "nothing is written" if self.writing is None else "what was read before stays"
                 _log.error("outputs cannot be followed %s; training goes on, %s", error, what)
-            self.is_valid, self._said = False, str(error)
+            self.is_valid, self._said, self.trouble = False, str(error), error.trouble
             return
         before, self.writing = self.writing, made
-        self.is_valid, self._said = True, ""
+        self.is_valid, self._said, self.trouble = True, "", ""
         if before is not None:
             before.close(now, LAST_POST_SECONDS)
             made.note("changed", Path(self._given.config))
@@ -77,8 +83,9 @@ class Configured:
 
     def close(self) -> None:
         """Write everything and end."""
-        if self.writing is not None:
-            self.writing.close(time.monotonic(), LAST_POST_SECONDS)
+        writing, self.writing = self.writing, None
+        if writing is not None:
+            writing.close(time.monotonic(), LAST_POST_SECONDS)
 
 
 def _text_of(path: str) -> str:

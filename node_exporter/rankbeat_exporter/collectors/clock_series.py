@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from rankbeat_exporter.collectors.clock import ClockView
     from rankbeat_exporter.collectors.families import Family
-    from rankbeat_exporter.model.clock import KernelClock, ServerVerdict
+    from rankbeat_exporter.model.clock import ChronyClock, KernelClock, ServerVerdict
 
 
 class ClockSeries(Collector):
@@ -31,7 +31,9 @@ class ClockSeries(Collector):
         yield family(metrics.CLOCK_TRUSTED, [((self._node, verdict.reason), float(verdict.is_trusted))])
         yield family(metrics.CLOCK_OFFSET, [(key, verdict.offset_seconds)])
         yield family(metrics.CLOCK_ERROR_BOUND, [(key, verdict.error_bound_seconds)])
+        yield family(metrics.CLOCK_SERVERS, [(key, float(view.servers))])
         yield from _kernel_families(self._node, view.kernel)
+        yield from _chrony_families(self._node, view.chrony)
         yield from _server_families(self._node, verdict.servers)
         yield from collection_families(self._node, view.collections)
 
@@ -46,6 +48,18 @@ def _kernel_families(node: str, kernel: KernelClock | None) -> Iterable[Family]:
         (metrics.CLOCK_KERNEL_OFFSET, kernel.offset_seconds),
     ):
         yield family(metric, [((node,), number)])
+
+
+def _chrony_families(node: str, chrony: ChronyClock | None) -> Iterable[Family]:
+    if chrony is None:
+        return
+    key = (node,)
+    yield family(metrics.CLOCK_CHRONY_SYNCHRONISED, [((node, chrony.reason or "Valid"), float(not chrony.reason))])
+    if chrony.reason:
+        return
+    yield family(metrics.CLOCK_CHRONY_OFFSET, [(key, chrony.offset_seconds)])
+    yield family(metrics.CLOCK_CHRONY_ERROR_BOUND, [(key, chrony.error_bound_seconds)])
+    yield family(metrics.CLOCK_CHRONY_STRATUM, [(key, float(chrony.stratum))])
 
 
 def _server_families(node: str, servers: tuple[ServerVerdict, ...]) -> Iterable[Family]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,8 @@ from rankbeat_exporter.model.collection import Collection
 from rankbeat_exporter.parsing import dcmi, nvml
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rankbeat_exporter.model.accelerator import Accelerator, Event, Failure, RawChip, Snapshot
 
 _log = logging.getLogger(__name__)
@@ -95,14 +96,15 @@ class DevicesCollector:
         return DevicesView(vendors, (collection,))
 
     def _vendor_view(self, snapshot: Snapshot) -> VendorView:
-        readings = None
+        readings: list[Accelerator] | None = None
+        faults: list[Failure] = []
         failures = self._failures.setdefault(snapshot.vendor, {})
         if not snapshot.reason:
             read = _MEANINGS[snapshot.vendor]
-            readings, faults = [], []
+            readings = []
             for chip in snapshot.chips:
                 reading, of_chip = read(chip)
-                readings.append(reading)
+                readings.append(nvml.with_xids(reading, snapshot.events))
                 faults += of_chip
             for fault in faults:
                 failures[fault] = failures.get(fault, 0) + 1

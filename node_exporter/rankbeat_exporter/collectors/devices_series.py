@@ -77,4 +77,6 @@ def _event_families(rows: tuple[tuple[tuple[str, ...], Event], ...]) -> Iterable
     """XIDs outlive the device that had them: one that fell off the bus is listed no more."""
     if rows:
         yield family(metrics.ACCELERATOR_XID_ERRORS, (((*key, str(one.code)), float(one.count)) for key, one in rows))
-        yield family(metrics.ACCELERATOR_XID_TIMESTAMP, (((*key, str(one.code)), one.last_seconds) for key, one in rows))
+        yield family(
+            metrics.ACCELERATOR_XID_TIMESTAMP, (((*key, str(one.code)), one.last_seconds) for key, one in rows)
+        )

@@ -30,9 +30,11 @@ class Loop:
         self._finished_monotonic = time.monotonic()
         self._thread.start()
 
-    def stop(self) -> None:
-        """Ends the loop after the collection that is running; waits for nothing."""
+    def stop(self, wait_seconds: float = 0.0) -> None:
+        """Ends the loop after the collection that is running, which is waited for up to wait_seconds."""
         self._stopped.set()
+        if wait_seconds:
+            self._thread.join(wait_seconds)
 
     def is_alive(self) -> bool:
         """Whether a collection, good or bad, ended within the patience."""

@@ -22,8 +22,12 @@ SOCKET_UNAVAILABLE = "SocketUnavailable"
 INVALID_SNAPSHOT = "InvalidSnapshot"
 STALE = "Stale"
 
+CODE_MALFORMED = -99996
+"""The call gave what is no number or text."""
 CODE_NO_FUNCTION = -99998
 """The library lacks the symbol (the number that the vendor's own wrapper uses, docs/sources.md, DCMI)."""
+CODE_HUNG = -99997
+"""The call did not return within its deadline a while ago, and is left out since (a number of ours)."""
 
 
 class Answer(NamedTuple):
@@ -37,13 +41,23 @@ class Answer(NamedTuple):
 class RawChip:
     """One chip as the library numbers it, and each call's answer by the call's short name.
 
-    Huawei: card and the chip in it (sources.dcmi). NVIDIA: the GPU's index and 0, or the number from 1 of one of its MIG
-    instances (sources.nvml).
+    Huawei: card and the chip in it (sources.dcmi). NVIDIA: the GPU's index and 0, or the number from 1 of one of its
+    MIG instances (sources.nvml).
     """
 
     card: int
     device: int
     answers: dict[str, Answer]
+    repeated: tuple[str, ...] = ()
+    """Keys of answers that an earlier collection got: shown again, counted no more."""
+
+
+class ToolText(NamedTuple):
+    """What a vendor's command line tool printed: its name and arguments, and why there is no output, if there is none."""
+
+    command: str
+    reason: str
+    output: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +76,8 @@ class Event:
 class Snapshot:
     """One collection from one vendor's library.
 
-    reason is empty where the inventory was read; restarts counts children. events: since the vendor part started, also of
-    devices that are listed no more.
+    reason is empty where the inventory was read; restarts counts children. events: since the vendor part started, also
+    of devices that are listed no more.
     """
 
     reason: str
@@ -72,13 +86,19 @@ class Snapshot:
     restarts: int = 0
     vendor: str = VENDOR_HUAWEI
     events: tuple[Event, ...] = ()
+    unkillable: int = 0
+    """Children that do not die of SIGKILL."""
+    hung: str = ""
+    """The call that did not return within its deadline, where that is known."""
+    texts: tuple[ToolText, ...] = ()
+    """Beside the library's answers, or in their place where the library is not to be had."""
 
 
 @dataclass(frozen=True, slots=True)
 class Accelerator:
     """One chip's reading. None, or an absent key, is unknown; error_codes is None where they could not be read.
 
-    parts: figures that have one more label, by its value. instance_of: the device that this is a MIG instance of, if any.
+    parts: figures that have one more label, by its value. instance_of: the device that this is a MIG instance of.
     """
 
     device: str
@@ -91,6 +111,10 @@ class Accelerator:
     error_codes: tuple[int, ...] | None
     parts: dict[str, dict[str, float]] = field(default_factory=dict)
     instance_of: str = ""
+    rows: dict[str, dict[tuple[str, ...], float]] = field(default_factory=dict)
+    """Figures that have several more labels, by their values in the metric's order."""
+    card_power_watts: float | None = None
+    """Power of the card that the chip shares with others."""
 
 
 class Failure(NamedTuple):

@@ -42,6 +42,16 @@ SILENCES = UNREACHABLES | {CLOCK_STEPPED, RATE_LIMITED}
 LEAP_SECONDS = 1.0
 
 
+Moment = tuple[float, float]
+"""Wall and monotonic seconds of one instant."""
+
+
+def step_seconds(earlier: Moment, later: Moment) -> float:
+    """By how much the wall clock was set between the two; 0 where it was only slewed."""
+    step = (later[0] - earlier[0]) - (later[1] - earlier[1])
+    return step if abs(step) > STEP_TOLERANCE_SECONDS else 0.0
+
+
 @dataclass(frozen=True, slots=True)
 class Sample:
     """One believable answer of a server.
@@ -90,7 +100,7 @@ class KernelClock:
 
 @dataclass(frozen=True, slots=True)
 class ChronyClock:
-    """What the node's chronyd says of the clock that it disciplines; reason is empty where it holds it for synchronised.
+    """What the node's chronyd says of the clock that it disciplines; reason is empty where it has a reference.
 
     offset_seconds: true time minus the clock's; error_bound_seconds: root dispersion and half the root delay.
     """
@@ -115,20 +125,18 @@ class Observation:
     leap_is_near: bool = False
 
 
-def after_step(observation: Observation, step_seconds: float) -> Observation:
-    """What the observation says once this node's wall clock was set forward by step_seconds: offsets shrink by as much.
+def after_step(observation: Observation, by_seconds: float) -> Observation:
+    """What the observation says once this node's wall clock was set forward by by_seconds: offsets shrink by as much.
 
     The words of kernel and chrony were given before the step and say nothing now.
     """
-    servers = tuple(
-        replace(state, sample=sample_after_step(state.sample, step_seconds)) for state in observation.servers
-    )
+    servers = tuple(replace(state, sample=sample_after_step(state.sample, by_seconds)) for state in observation.servers)
     return Observation(servers, leap_is_near=observation.leap_is_near)
 
 
-def sample_after_step(sample: Sample | None, step_seconds: float) -> Sample | None:
+def sample_after_step(sample: Sample | None, by_seconds: float) -> Sample | None:
     """The sample, its offset as it is after the step."""
-    return None if sample is None else replace(sample, offset_seconds=sample.offset_seconds - step_seconds)
+    return None if sample is None else replace(sample, offset_seconds=sample.offset_seconds - by_seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +145,7 @@ class ClockLimits:
 
     offset_seconds: float = 0.05
     error_bound_seconds: float = 0.1
-    fresh_seconds: float = 48.0
+    fresh_seconds: float = 108.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +160,7 @@ class ServerVerdict:
 
 @dataclass(frozen=True, slots=True)
 class ClockVerdict:
-    """Whether the node's clock is trusted, by what (sntp, chrony, kernel, None) and why; figures are None where unknown.
+    """Whether the node's clock is trusted, by what (sntp, chrony, kernel, None) and why; unknown figures are None.
 
     The true time lies within offset_seconds plus or minus error_bound_seconds of this node's clock.
     """

@@ -131,12 +131,12 @@ def kiss_reason(ref_id: int) -> str:
 def back_off_seconds(reason: str, kisses: int, interval_seconds: float) -> float:
     """How long to leave a server alone after its kisses-th kiss in a row; 0 where the reason asks for none.
 
-    RATE: 4 rounds, up to 64; DENY and RSTR, which end an association (RFC 5905 section 7.4): an hour, up to a day, for a
-    server whose access list was mended. Doubled at each.
+    RATE: 4 rounds, up to 64; DENY and RSTR, which end an association (RFC 5905 section 7.4): an hour, up to a day, in
+    case the server's access list was mended. Doubled at each.
     """
-    doublings = 2 ** max(min(kisses, 16) - 1, 0)
+    doublings = float(1 << max(min(kisses, 16) - 1, 0))
     if reason in {"KissDENY", "KissRSTR"}:
         return min(DENIED_SECONDS * doublings, DENIED_SECONDS_MAX)
     if reason == "KissRATE":
-        return float(min(BACK_OFF_ROUNDS_MIN * doublings, BACK_OFF_ROUNDS_MAX) * interval_seconds)
+        return min(BACK_OFF_ROUNDS_MIN * doublings, BACK_OFF_ROUNDS_MAX) * interval_seconds
     return 0.0

@@ -1,4 +1,8 @@
-"""Whether a node's clock is trusted: the one decision, as a pure function of an observation and its age."""
+"""Whether a node's clock is trusted: the one decision, as a pure function of an observation and its age.
+
+Who is believed, in order: more than half of the configured servers; the chronyd that disciplines the clock; the kernel,
+which only repeats what some time service told it.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,8 @@ from typing import NamedTuple
 
 from rankbeat_exporter.model import clock
 from rankbeat_exporter.model.clock import (
+    LEAP_SECONDS,
+    ChronyClock,
     ClockLimits,
     ClockVerdict,
     KernelClock,
@@ -26,8 +32,12 @@ class _Quorum(NamedTuple):
     sample: Sample | None = None
 
 
+LEAP_NEAR_SECONDS = 86400.0
+"""A leap second is announced for a day before, and smeared over at most a day."""
+
+
 def clock_verdict(observation: Observation | None, age_seconds: float, limits: ClockLimits) -> ClockVerdict:
-    """Trusted by a quorum of servers, else by a synchronised kernel, else not, with the reason.
+    """Trusted by a quorum of servers, else by a synchronised chronyd, else by the kernel, else not, with the reason.
 
     observation: None before the first round; age_seconds: how long ago its round ended, by the monotonic clock.
     A quorum that finds the clock off is final: no kernel's word stands against it.
@@ -39,14 +49,73 @@ def clock_verdict(observation: Observation | None, age_seconds: float, limits: C
             ServerVerdict(one.server, is_valid=False, reason=clock.SERVER_EXPIRED) for one in observation.servers
         )
         return ClockVerdict(is_trusted=False, reason=clock.STALE, servers=servers)
+    found = _verdict(observation, age_seconds, limits)
+    if observation.leap_is_near and found.reason in {clock.OFFSET_TOO_LARGE, clock.DISAGREE}:
+        within = _with_leap_second(observation, age_seconds, limits)
+        return found if within is None else _naming_the_second(found, within)
+    return found
+
+
+def leap_is_announced(observation: Observation) -> bool:
+    """By the kernel, by chrony, or by more than half of the configured servers: one liar announces nothing."""
+    announcing = sum(
+        state.reason == clock.SERVER_VALID and state.sample is not None and state.sample.leap_is_announced
+        for state in observation.servers
+    )
+    local = (observation.kernel, observation.chrony)
+    return announcing > len(observation.servers) / 2 or any(one is not None and one.leap_is_announced for one in local)
+
+
+def _with_leap_second(observation: Observation, age_seconds: float, limits: ClockLimits) -> ClockVerdict | None:
+    """The verdict where a second more or less explains everything: one side smears, or has not stepped yet, or we have.
+
+    Its bound holds the second, so that no order of events within it is claimed. None where a second explains nothing.
+    """
+    servers = tuple(
+        replace(state, sample=_wider(state.sample, LEAP_SECONDS) if state.sample else None)
+        for state in observation.servers
+    )
+    within = replace(
+        limits,
+        offset_seconds=limits.offset_seconds + LEAP_SECONDS,
+        error_bound_seconds=limits.error_bound_seconds + LEAP_SECONDS,
+    )
+    found = _by_servers(_quorum(servers, age_seconds, within), within)
+    return replace(found, reason=clock.LEAP_SECOND) if found.is_trusted else None
+
+
+def _naming_the_second(without: ClockVerdict, within: ClockVerdict) -> ClockVerdict:
+    """The verdict within a second, which says of the servers that disagree without it that they are that far off."""
+    servers = tuple(
+        replace(wide, reason=clock.LEAP_SECOND) if wide.is_valid and narrow.reason == clock.SERVER_DISAGREES else wide
+        for narrow, wide in zip(without.servers, within.servers, strict=True)
+    )
+    return replace(within, servers=servers)
+
+
+def _wider(sample: Sample, by_seconds: float) -> Sample:
+    return replace(sample, error_bound_seconds=sample.error_bound_seconds + by_seconds)
+
+
+def _verdict(observation: Observation, age_seconds: float, limits: ClockLimits) -> ClockVerdict:
     quorum = _quorum(observation.servers, age_seconds, limits)
     by_servers = _by_servers(quorum, limits)
     if by_servers.is_trusted or by_servers.reason == clock.OFFSET_TOO_LARGE:
         return by_servers
-    by_kernel = _by_kernel(observation.kernel, age_seconds, limits)
-    if by_kernel.is_trusted or not observation.servers:
-        return replace(by_kernel, servers=quorum.servers)
+    local = _by_local(observation, age_seconds, limits)
+    if local.is_trusted or not observation.servers:
+        return replace(local, servers=quorum.servers)
     return by_servers
+
+
+def _by_local(observation: Observation, age_seconds: float, limits: ClockLimits) -> ClockVerdict:
+    """chrony's word, unless it knows nothing and the kernel does: then another service disciplines the clock."""
+    by_chrony = _by_chrony(observation.chrony, age_seconds, limits)
+    by_kernel = _by_kernel(observation.kernel, age_seconds, limits)
+    if by_chrony is None:
+        return by_kernel
+    is_final = by_chrony.is_trusted or by_chrony.reason == clock.OFFSET_TOO_LARGE
+    return by_kernel if by_kernel.is_trusted and not is_final else by_chrony
 
 
 def _by_servers(quorum: _Quorum, limits: ClockLimits) -> ClockVerdict:
@@ -62,18 +131,33 @@ def _by_servers(quorum: _Quorum, limits: ClockLimits) -> ClockVerdict:
     return ClockVerdict(reason == clock.QUORUM, reason, *figures)
 
 
+def _by_chrony(chrony: ChronyClock | None, age_seconds: float, limits: ClockLimits) -> ClockVerdict | None:
+    """None where chronyd was not asked, or did not answer."""
+    if chrony is None:
+        return None
+    if chrony.reason:
+        return ClockVerdict(is_trusted=False, reason=clock.CHRONY_UNSYNCHRONISED)
+    bound = chrony.error_bound_seconds + PHI * age_seconds
+    reason = clock.CHRONY
+    if abs(chrony.offset_seconds) > limits.offset_seconds:
+        reason = clock.OFFSET_TOO_LARGE
+    elif bound > limits.error_bound_seconds:
+        reason = clock.CHRONY_ERROR_TOO_LARGE
+    return ClockVerdict(reason == clock.CHRONY, reason, "chrony", chrony.offset_seconds, bound)
+
+
 def _by_kernel(kernel: KernelClock | None, age_seconds: float, limits: ClockLimits) -> ClockVerdict:
     if kernel is None:
         return ClockVerdict(is_trusted=False, reason=clock.NO_SERVERS)
     if not kernel.is_synchronised:
         return ClockVerdict(is_trusted=False, reason=clock.KERNEL_UNSYNCHRONISED)
-    bound = kernel.max_error_seconds + PHI * age_seconds
-    figures = ("kernel", kernel.offset_seconds, bound)
-    if bound > limits.error_bound_seconds:
-        return ClockVerdict(False, clock.KERNEL_ERROR_TOO_LARGE, *figures)
+    bound = kernel.error_bound_seconds + PHI * age_seconds
+    reason = clock.KERNEL
     if kernel.offset_seconds is not None and abs(kernel.offset_seconds) > limits.offset_seconds:
-        return ClockVerdict(False, clock.OFFSET_TOO_LARGE, *figures)
-    return ClockVerdict(True, clock.KERNEL, *figures)
+        reason = clock.OFFSET_TOO_LARGE
+    elif bound > limits.error_bound_seconds:
+        reason = clock.KERNEL_ERROR_TOO_LARGE
+    return ClockVerdict(reason == clock.KERNEL, reason, "kernel", kernel.offset_seconds, bound)
 
 
 def _quorum(states: tuple[ServerState, ...], age_seconds: float, limits: ClockLimits) -> _Quorum:

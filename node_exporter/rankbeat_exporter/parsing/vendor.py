@@ -6,7 +6,7 @@ import json
 import math
 
 from rankbeat_exporter.errors import InvalidSnapshot
-from rankbeat_exporter.model.accelerator import VENDOR_NONE, VENDORS, Answer, Event, RawChip, Snapshot
+from rankbeat_exporter.model.accelerator import VENDOR_NONE, VENDORS, Answer, Event, RawChip, Snapshot, ToolText
 
 MAX_BYTES = 1 << 20
 """16 NPUs take 12 KiB, 16 GPUs 60."""
@@ -19,6 +19,7 @@ def snapshot_bytes(snapshot: Snapshot) -> bytes:
             "card": chip.card,
             "device": chip.device,
             "answers": {call: [answer.code, *answer.values] for call, answer in chip.answers.items()},
+            "repeated": chip.repeated,
         }
         for chip in snapshot.chips
     ]
@@ -31,6 +32,9 @@ def snapshot_bytes(snapshot: Snapshot) -> bytes:
             "chips": chips,
             "restarts": snapshot.restarts,
             "events": events,
+            "unkillable": snapshot.unkillable,
+            "hung": snapshot.hung,
+            "texts": snapshot.texts,
         },
         separators=(",", ":"),
     )
@@ -62,9 +66,9 @@ def snapshot(line: bytes) -> Snapshot:
     except (ValueError, RecursionError) as error:
         raise InvalidSnapshot("line", f"is no JSON: {error}") from error
     given = _object(given, "line")
-    chips, events = given.get("chips"), given.get("events")
-    if not isinstance(chips, list) or not isinstance(events, list):
-        raise InvalidSnapshot("chips or events", "is no list")
+    chips, events, texts = (given.get(field, []) for field in ("chips", "events", "texts"))
+    if "chips" not in given or not all(isinstance(each, list) for each in (chips, events, texts)):
+        raise InvalidSnapshot("chips, events or texts", "is no list")
     if given.get("vendor") not in (*VENDORS, VENDOR_NONE):
         raise InvalidSnapshot("vendor", "is none")
     return Snapshot(
@@ -74,6 +78,9 @@ def snapshot(line: bytes) -> Snapshot:
         restarts=_integer(given.get("restarts"), "restarts"),
         vendor=_text(given.get("vendor"), "vendor"),
         events=tuple(_event(event) for event in events),
+        unkillable=_integer(given.get("unkillable", 0), "unkillable"),
+        hung=_text(given.get("hung", ""), "hung"),
+        texts=tuple(_tool_text(text) for text in texts),
     )
 
 
@@ -87,6 +94,12 @@ def _event(given: object) -> Event:
     return Event(*texts, *(_integer(entry, "events") for entry in given[3:5]), float(seconds))
 
 
+def _tool_text(given: object) -> ToolText:
+    if not isinstance(given, list) or len(given) != 3:
+        raise InvalidSnapshot("texts", "is no list of three")
+    return ToolText(*(_text(entry, "texts") for entry in given))
+
+
 def _chip(given: object) -> RawChip:
     chip = _object(given, "chips")
     answers = {}
@@ -94,7 +107,11 @@ def _chip(given: object) -> RawChip:
         if not isinstance(row, list) or not row or not all(_is_scalar(entry) for entry in row):
             raise InvalidSnapshot(f"answers.{call}", "is no list of numbers and texts")
         answers[call] = Answer(_integer(row[0], f"answers.{call}"), tuple(row[1:]))
-    return RawChip(_integer(chip.get("card"), "card"), _integer(chip.get("device"), "device"), answers)
+    repeated = chip.get("repeated", [])
+    if not isinstance(repeated, list):
+        raise InvalidSnapshot("repeated", "is no list")
+    ids = (_integer(chip.get(field), field) for field in ("card", "device"))
+    return RawChip(*ids, answers, tuple(_text(key, "repeated") for key in repeated))
 
 
 def _is_scalar(entry: object) -> bool:

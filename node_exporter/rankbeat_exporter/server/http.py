@@ -1,34 +1,48 @@
-"""Plain HTTP for a scraper: GET /metrics, /healthz, and what a program adds."""
+"""HTTP for a scraper, plain or TLS: GET /metrics, /healthz, and what a program adds."""
 
 from __future__ import annotations
 
 import json
 import logging
 import socket
+import ssl
+import threading
 from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING
 
-from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
-from prometheus_client.registry import Collector, CollectorRegistry
+if TYPE_CHECKING:
+    from rankbeat_exporter.sources.web_files import WebFiles
 
 _log = logging.getLogger(__name__)
 
 Page = Callable[[], tuple[int, str, bytes]]
 """Status, content type and body of an answer."""
+OPEN_PAGES = frozenset({"/healthz"})
+"""For whoever asks: the kubelet's probe has neither token nor certificate, and there is nothing to read."""
+MAX_CONNECTIONS = 32
+"""More are closed at once: each costs a thread."""
+
+Answer = tuple[int, str, bytes]
 
 
 class HttpServer(ThreadingHTTPServer):
-    """Serves pages by path; IPv4 and IPv6 where the kernel has both."""
+    """Serves pages by path; IPv4 and IPv6 where the kernel has both. pages and files may be replaced while it serves."""
 
     daemon_threads = True
     request_queue_size = 64
 
-    def __init__(self, port: int, pages: Mapping[str, Page], address: str = "") -> None:
+    def __init__(
+        self, port: int, pages: Mapping[str, Page], address: str = "", files: WebFiles | None = None
+    ) -> None:
+        """files: None for plain HTTP without a token."""
         is_dual = not address and socket.has_dualstack_ipv6()
         self.address_family = socket.AF_INET6 if is_dual or ":" in address else socket.AF_INET
         self.pages = dict(pages)
+        self.files = files
+        self._places = threading.BoundedSemaphore(MAX_CONNECTIONS)
         super().__init__((address, port), _Handler)
-        _log.info("serving port=%d", self.server_address[1])
+        _log.info("serving port=%d tls=%s", self.server_address[1], bool(files and files.context()))
 
     def server_bind(self) -> None:
         if self.address_family == socket.AF_INET6:
@@ -39,8 +53,35 @@ class HttpServer(ThreadingHTTPServer):
         self.server_address = self.socket.getsockname()
         self.server_name, self.server_port = "", self.server_address[1]
 
+    def process_request(self, request: socket.socket | tuple[bytes, socket.socket], client_address: object) -> None:
+        if not self._places.acquire(blocking=False):
+            _log.warning("connection closed, there are %d already client=%s", MAX_CONNECTIONS, client_address)
+            self.shutdown_request(request)
+            return
+        try:
+            super().process_request(request, client_address)  # type: ignore[arg-type]
+        except BaseException:
+            self._places.release()
+            raise
+
+    def process_request_thread(self, request: socket.socket, client_address: object) -> None:  # type: ignore[override]
+        try:
+            super().process_request_thread(request, client_address)  # type: ignore[arg-type]
+        finally:
+            self._places.release()
+
+    def finish_request(self, request: socket.socket, client_address: object) -> None:  # type: ignore[override]
+        """In the connection's own thread: who does not finish the handshake keeps nobody else waiting."""
+        context = self.files.context() if self.files else None
+        if context is None:
+            super().finish_request(request, client_address)  # type: ignore[arg-type]
+            return
+        request.settimeout(_Handler.timeout)
+        with context.wrap_socket(request, server_side=True) as channel:
+            super().finish_request(channel, client_address)  # type: ignore[arg-type]
+
     def handle_error(self, request: object, client_address: object) -> None:
-        """A scraper that went away is no event for stderr."""
+        """A scraper that went away, or whose handshake failed, is no event for stderr."""
         del request
         _log.debug("request failed client=%s", client_address, exc_info=True)
 
@@ -55,27 +96,37 @@ class _Handler(BaseHTTPRequestHandler):
     sys_version = ""
 
     def do_GET(self) -> None:
-        page = self.server.pages.get(self.path.partition("?")[0])
-        try:
-            status, content_type, body = page() if page else (404, "text/plain", b"not found\n")
-        except Exception:  # noqa: BLE001 - a door: an answer of 500 instead of a closed connection
-            _log.exception("page failed path=%s", self.path)
-            status, content_type, body = 500, "text/plain", b"internal error\n"
+        status, content_type, body = self._answer(self.path.partition("?")[0])
         self.send_response(status)
+        if status == 401:
+            self.send_header("WWW-Authenticate", "Bearer")
         self.send_header("Content-Type", content_type)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
 
+    def _answer(self, path: str) -> Answer:
+        page = self.server.pages.get(path)
+        if page is None:
+            return 404, "text/plain", b"not found\n"
+        try:
+            return (None if path in OPEN_PAGES else self._refusal()) or page()
+        except Exception:  # noqa: BLE001 - a door: an answer of 500 instead of a closed connection
+            _log.exception("page failed path=%s", path)
+            return 500, "text/plain", b"internal error\n"
+
+    def _refusal(self) -> Answer | None:
+        files = self.server.files
+        if files is None:
+            return None
+        if files.asks_for_client and not (isinstance(self.request, ssl.SSLSocket) and self.request.getpeercert()):
+            return 403, "text/plain", b"a client certificate of the configured CA is needed\n"
+        if not files.is_allowed(self.headers.get("Authorization", "")):
+            return 401, "text/plain", b"a bearer token is needed\n"
+        return None
+
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002
         _log.debug(format, *args)
-
-
-def metrics_page(collector: Collector) -> Page:
-    """/metrics of one collector."""
-    registry = CollectorRegistry(auto_describe=False)
-    registry.register(collector)
-    return lambda: (200, CONTENT_TYPE_LATEST, generate_latest(registry))
 
 
 def json_page(value: Callable[[], object]) -> Page:

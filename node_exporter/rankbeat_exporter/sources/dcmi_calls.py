@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     Value = int | str
     Results = tuple[_CData, ...]
 
+LOGIC_ID, PHYSICAL_ID = "logic_id", "physical_id"
+"""Keys of the two calls whose arguments stand in an order of their own."""
 NPU_TYPE = 0
 MAX_ERROR_CODES = 128
 MAX_PROCESSES = 32
@@ -63,6 +65,8 @@ class Call(NamedTuple):
     is_per_card: bool = False
     """The card answers, not one of its chips."""
     arguments_after: tuple[int, ...] = ()
+    is_identity: bool = False
+    """Who the NPU is: asked in each round until it is known."""
 
 
 def _unsigned() -> Results:
@@ -168,17 +172,26 @@ def _info(key: str, layout: type[ctypes.Structure], command: int, sub_command: i
 
 
 IDENTITY = (
-    Call("chip", "dcmi_get_device_chip_info", "", _structure(layouts.ChipInfo), _words, (), ONCE),
-    Call("chip", "", "dcmiv2_get_device_chip_info", _structure(layouts.ChipInfoV2), _words, (), ONCE),
+    Call(LOGIC_ID, "dcmi_get_device_logic_id", "", _signed, _one, (), ONCE, is_identity=True),
     Call(
-        "die", "dcmi_get_device_die_v2", "dcmiv2_get_device_die_id", _structure(layouts.DieId), _words, (DIE_VDIE,), ONCE
+        PHYSICAL_ID, "dcmi_get_device_phyid_from_logicid", "dcmiv2_get_chip_phy_id_by_dev_id", _unsigned, _one, (), ONCE,
+        is_identity=True,
+    ),
+    Call(
+        "chip", "dcmi_get_device_chip_info", "", _structure(layouts.ChipInfo), _words, (), ONCE, is_identity=True
+    ),
+    Call(
+        "chip", "", "dcmiv2_get_device_chip_info", _structure(layouts.ChipInfoV2), _words, (), ONCE, is_identity=True
+    ),
+    Call(
+        "die", "dcmi_get_device_die_v2", "dcmiv2_get_device_die_id", _structure(layouts.DieId), _words, (DIE_VDIE,), ONCE,
+        is_identity=True,
     ),
     Call(
         "pcie", "dcmi_get_device_pcie_info_v2", "dcmiv2_get_device_pcie_info", _structure(layouts.PcieInfoAll),
-        lambda results: _words(results)[4:8], (), ONCE,
+        lambda results: _words(results)[4:8], (), ONCE, is_identity=True,
     ),
 )  # fmt: skip
-"""Who the NPU is: asked until it is known, then once in ONCE seconds."""
 
 FIGURES = (
     Call("health", "dcmi_get_device_health", "dcmiv2_get_device_health", _unsigned, _one),

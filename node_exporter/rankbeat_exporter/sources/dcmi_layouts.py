@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import ctypes
 
+from rankbeat_exporter.parsing.network_counters import DCMI_ORDER
+
 MAX_HCCS_PORTS = 16
-PCIE_STATISTICS = ("min", "max", "average")
-"""What each triple of PcieBandwidth holds, in this order."""
 
 _name = ctypes.c_char * 32
 
@@ -101,11 +101,11 @@ class PcieLinkErrors(ctypes.Structure):
     )
 
 
-_triple = ctypes.c_uint * len(PCIE_STATISTICS)
+_triple = ctypes.c_uint * 3
 
 
 class PcieBandwidth(ctypes.Structure):
-    """struct dcmi_pcie_link_bandwidth_info: ms, then MB/ms of posted, non-posted and completion packets."""
+    """struct dcmi_pcie_link_bandwidth_info: ms, then MB/ms of posted, non-posted and completion packets: least, most, mean."""
 
     _fields_ = (
         ("profiling_time", ctypes.c_int),
@@ -179,49 +179,11 @@ class Utilizations(ctypes.Structure):
     )
 
 
-PACKET_COUNTERS = (
-    "mac_tx_mac_pause_num",
-    "mac_rx_mac_pause_num",
-    "mac_tx_pfc_pkt_num",
-    *(f"mac_tx_pfc_pri{priority}_pkt_num" for priority in range(8)),
-    "mac_rx_pfc_pkt_num",
-    *(f"mac_rx_pfc_pri{priority}_pkt_num" for priority in range(8)),
-    "mac_tx_total_pkt_num",
-    "mac_tx_total_oct_num",
-    "mac_tx_bad_pkt_num",
-    "mac_tx_bad_oct_num",
-    "mac_rx_total_pkt_num",
-    "mac_rx_total_oct_num",
-    "mac_rx_bad_pkt_num",
-    "mac_rx_bad_oct_num",
-    "mac_rx_fcs_err_pkt_num",
-    "roce_rx_rc_pkt_num",
-    "roce_rx_all_pkt_num",
-    "roce_rx_err_pkt_num",
-    "roce_tx_rc_pkt_num",
-    "roce_tx_all_pkt_num",
-    "roce_tx_err_pkt_num",
-    "roce_cqe_num",
-    "roce_rx_cnp_pkt_num",
-    "roce_tx_cnp_pkt_num",
-    "roce_err_ack_num",
-    "roce_err_psn_num",
-    "roce_verification_err_num",
-    "roce_err_qp_status_num",
-    "roce_new_pkt_rty_num",
-    "roce_ecn_db_num",
-    "nic_tx_all_pkg_num",
-    "nic_tx_all_oct_num",
-    "nic_rx_all_pkg_num",
-    "nic_rx_all_oct_num",
-)
-
-
 class PacketStatistics(ctypes.Structure):
     """struct dcmi_network_pkt_stats_info: counters of one network port."""
 
     _fields_ = (
-        *((counter, ctypes.c_ulonglong) for counter in PACKET_COUNTERS),
+        *((counter, ctypes.c_ulonglong) for counter in DCMI_ORDER),
         ("tv_sec", ctypes.c_long),
         ("tv_usec", ctypes.c_long),
         ("reserved", ctypes.c_ubyte * 64),

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+import math
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
 from rankbeat_exporter.model.accelerator import Answer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from rankbeat_exporter.sources.dcmi_calls import Call
 
     Chip = tuple[int, int]
 
 BUDGET_SECONDS = 1.0
-"""For calls that can wait, per round. 16 chips with the slowest published latencies need 40 s for all of them."""
+"""For calls that can wait, per round. All of 16 chips' take about 10 s with the slowest published latencies."""
 KEEP_INTERVALS = 4
 KEEP_SECONDS = 60.0
-"""An answer is repeated for this many of its intervals and this long, then it is unknown."""
+"""An answer is repeated for the longer of so many of its intervals and this; then it is unknown."""
 
 
 class _Kept(NamedTuple):
@@ -34,46 +35,71 @@ class Round(NamedTuple):
 
 
 class Schedule:
-    """Remembers answers between rounds. now: seconds that only grow."""
+    """Remembers answers between rounds. ask makes one call of one chip, given what the chip answered already."""
 
-    def __init__(self, now: Callable[[], float] = time.monotonic, budget_seconds: float = BUDGET_SECONDS) -> None:
+    def __init__(
+        self,
+        calls: tuple[Call, ...],
+        ask: Callable[[Call, Chip, dict[str, Answer]], Answer],
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._calls = calls
+        self._ask = ask
         self._now = now
-        self._budget_seconds = budget_seconds
-        self._kept: dict[tuple[Chip, str], _Kept] = {}
-        self._chips: tuple[Chip, ...] = ()
+        self._kept: dict[Chip, dict[str, _Kept]] = {}
 
-    def rounds(
-        self, chips: tuple[Chip, ...], calls: tuple[Call, ...], ask: Callable[[Call, Chip, dict[str, Answer]], Answer]
-    ) -> dict[Chip, Round]:
-        """What each chip answers now, or did not long ago. ask makes one call.
+    def rounds(self, chips: tuple[Chip, ...]) -> dict[Chip, Round]:
+        """What each chip answers now, or answered not long ago.
 
         A chip that came or went makes all be asked anew: another may stand in its place.
         """
-        if chips != self._chips:
-            self._kept.clear()
-            self._chips = chips
-        begin = self._now()
-        asked: set[tuple[Chip, str]] = set()
-
-        def make(chip: Chip, call: Call) -> None:
-            answers = self._answers(chip, calls)
-            if call.is_wanted(answers):
-                self._kept[chip, call.key] = _Kept(ask(call, chip, answers), self._now())
-                asked.add((chip, call.key))
-            else:
-                self._kept.pop((chip, call.key), None)
-
+        if chips != tuple(self._kept):
+            self._kept = {chip: {} for chip in chips}
+        asked = {chip: set[str]() for chip in chips}
         for chip in chips:
-            for call in calls:
-                if not call.every_seconds or (call.is_identity and self._is_unknown(chip, call)):
-                    make(chip, call)
-        for chip, call in self._due(calls, begin):
-            if self._now() - begin >= self._budget_seconds + self._regular_seconds(begin, asked):
+            for call in self._calls:
+                if not call.every_seconds or (call.is_identity and not self._is_known(chip, call)):
+                    asked[chip] |= self._made(chip, call)
+        deadline = self._now() + BUDGET_SECONDS
+        for chip, call in self._due():
+            if self._now() >= deadline:
                 break
-            make(chip, call)
+            asked[chip] |= self._made(chip, call)
+        answers = {chip: self._answers(chip) for chip in chips}
         return {
-            chip: Round(
-                found := self._answers(chip, calls), tuple(key for key in found if (chip, key) not in asked)
-            )
-            for chip in chips
+            chip: Round(found, tuple(key for key in found if key not in asked[chip])) for chip, found in answers.items()
         }
+
+    def _made(self, chip: Chip, call: Call) -> set[str]:
+        answers = self._answers(chip)
+        if not call.is_wanted(answers):
+            self._kept[chip].pop(call.key, None)
+            return set()
+        self._kept[chip][call.key] = _Kept(self._ask(call, chip, answers), self._now())
+        return {call.key}
+
+    def _due(self) -> Iterator[tuple[Chip, Call]]:
+        """Calls whose interval is over, the most overdue first, those never made in their own order."""
+        now = self._now()
+        overdue = [
+            (-self._age(chip, call, now) + call.every_seconds, place, chip)
+            for place, call in enumerate(self._calls)
+            for chip in self._kept
+            if call.every_seconds and self._age(chip, call, now) >= call.every_seconds
+        ]
+        yield from ((chip, self._calls[place]) for _, place, chip in sorted(overdue))
+
+    def _age(self, chip: Chip, call: Call, now: float) -> float:
+        kept = self._kept[chip].get(call.key)
+        return now - kept.asked if kept else math.inf
+
+    def _is_known(self, chip: Chip, call: Call) -> bool:
+        kept = self._kept[chip].get(call.key)
+        return kept is not None and not kept.answer.code
+
+    def _answers(self, chip: Chip) -> dict[str, Answer]:
+        """In the order of the calls."""
+        now = self._now()
+        limits = {call.key: max(KEEP_SECONDS, KEEP_INTERVALS * call.every_seconds) for call in self._calls}
+        kept = self._kept[chip]
+        return {key: kept[key].answer for key, limit in limits.items() if key in kept and now - kept[key].asked < limit}

@@ -12,6 +12,7 @@ from rankbeat_exporter.errors import CannotMeasure, InvalidPacket
 from rankbeat_exporter.model.clock import (
     CLOCK_STEPPED,
     NETWORK_ERROR,
+    RATE_LIMITED,
     REFUSED,
     STEP_TOLERANCE_SECONDS,
     TIMEOUT,
@@ -25,50 +26,91 @@ NTP_PORT = 123
 
 
 class Pace(NamedTuple):
-    """How a round asks one server: samples, seconds between them, wait for one answer, and for all with the DNS."""
+    """How a round asks one server: samples, seconds between them, wait for one answer, and for all with the DNS.
+
+    interval_seconds: from round to round. The defaults stay within what servers allow one client before they say RATE:
+    2 s between questions and 8 s on average (ntpd's `discard`, chrony's `ratelimit interval 3`).
+    """
 
     samples: int = 4
-    spacing_seconds: float = 0.25
+    spacing_seconds: float = 2.0
     timeout_seconds: float = 1.0
-    total_seconds: float = 6.0
+    total_seconds: float = 12.0
+    interval_seconds: float = 32.0
+
+
+def pace(interval_seconds: float) -> Pace:
+    """The pace of rounds that far apart: shorter rounds are asked for by a platform that knows its servers."""
+    spacing = min(Pace().spacing_seconds, interval_seconds / 8)
+    return Pace(spacing_seconds=spacing, total_seconds=6 + 3 * spacing, interval_seconds=interval_seconds)
+
+
+class _Quiet(NamedTuple):
+    """An address that asked to be left alone: with what, how often in a row, until when by the monotonic clock."""
+
+    kiss: InvalidPacket
+    kisses: int
+    until_monotonic: float
 
 
 class SntpServer:
-    """One configured server: host, host:port or [v6]:port."""
+    """One configured server: host, host:port or [v6]:port. Remembers which of its addresses want to be left alone."""
 
-    def __init__(self, server: str, pace: Pace) -> None:
+    def __init__(self, server: str, pace: Pace, resolver: Resolver | None = None) -> None:
         self.server = server
         self._host, self._port = host_port(server)
         self._pace = pace
-        self._resolver = Resolver()
+        self._resolver = resolver or Resolver()
+        self._quiet: dict[str, _Quiet] = {}
 
     def best_sample(self) -> Sample:
-        """The sample with the smallest delay of a round.
+        """The sample with the smallest delay of a round, of the first address that gives one.
 
-        Raises: InvalidPacket or CannotMeasure with the last fault where no sample is believable, or at a kiss of death.
+        Raises: InvalidPacket or CannotMeasure with the last fault where no sample is believable.
         """
         deadline = time.monotonic() + self._pace.total_seconds
         begin_wall, begin_monotonic = _clocks()
-        addresses = self._resolver.addresses(self._host, self._port, self._pace.total_seconds)
+        addresses = self._resolver.addresses(self._host, self._port, self._pace.total_seconds / 2)
+        self._quiet = {name: quiet for name, quiet in self._quiet.items() if name in set(map(str, addresses))}
         fault: InvalidPacket | CannotMeasure = CannotMeasure(UNRESOLVED, "no address")
         for address in addresses:
+            quiet = self._quiet.get(str(address))
+            if quiet is not None and time.monotonic() < quiet.until_monotonic:
+                fault = quiet.kiss
+                continue
             found, last = self._samples(address, deadline)
-            if last is not None and last.reason.startswith("Kiss"):
-                raise last
             if found:
                 wall, monotonic = _clocks()
                 check_step(wall - begin_wall, monotonic - begin_monotonic)
                 return min(found, key=lambda sample: sample.delay_seconds)
             fault = last or fault
+        self._resolver.forget()
         raise fault
 
+    def _remember(self, address: Address, fault: InvalidPacket | CannotMeasure | None) -> None:
+        """Kisses in a row are counted; anything else from the address ends the row."""
+        earlier = self._quiet.pop(str(address), None)
+        if isinstance(fault, InvalidPacket) and fault.reason.startswith("Kiss"):
+            kisses = 1 + (earlier.kisses if earlier else 0)
+            pause = ntp.back_off_seconds(fault.reason, kisses, self._pace.interval_seconds)
+            self._quiet[str(address)] = _Quiet(fault, kisses, time.monotonic() + pause)
+
     def _samples(self, address: Address, deadline: float) -> tuple[list[Sample], InvalidPacket | CannotMeasure | None]:
-        """Samples of one address; silence or a kiss of death ends the asking: the next address gets its turn."""
+        """Samples of one address; silence or a kiss of death ends the asking: the next address gets its turn.
+
+        What came before RATE counts; a server that denies us is not quoted.
+        """
+        found, fault = self._asked(address, deadline)
+        self._remember(address, fault)
+        is_denied = fault is not None and fault.reason.startswith("Kiss") and fault.reason != RATE_LIMITED
+        return [] if is_denied else found, fault
+
+    def _asked(self, address: Address, deadline: float) -> tuple[list[Sample], InvalidPacket | CannotMeasure | None]:
         found: list[Sample] = []
         fault: InvalidPacket | CannotMeasure | None = None
         for number in range(self._pace.samples):
             if number:
-                time.sleep(self._pace.spacing_seconds)
+                time.sleep(max(0.0, min(self._pace.spacing_seconds, deadline - time.monotonic())))
             left = deadline - time.monotonic()
             if left <= 0:
                 return found, fault or CannotMeasure(TIMEOUT, f"no time left for {address}")
@@ -154,7 +196,7 @@ def _clocks() -> tuple[float, float]:
     return best[0], best[1]
 
 
-def host_port(server: str) -> tuple[str, int]:
+def host_port(server: str, default_port: int = NTP_PORT) -> tuple[str, int]:
     """Host and port of `host`, `host:port`, `[v6]:port` or a bare IPv6 address; port 123 where none is given.
 
     Raises: ValueError where server is none of these.
@@ -165,7 +207,7 @@ def host_port(server: str) -> tuple[str, int]:
         port = port.removeprefix(":")
     elif not colon or ":" in host:
         host, port = server, ""
-    number = int(port) if port.isascii() and port.isdigit() else NTP_PORT if not port else 0
+    number = int(port) if port.isascii() and port.isdigit() else default_port if not port else 0
     if not host or not 0 < number < 65536:
-        raise ValueError(f"{server!r} is no NTP server, write host, host:port or [address]:port")
+        raise ValueError(f"{server!r} is no server, write host, host:port or [address]:port")
     return host, number

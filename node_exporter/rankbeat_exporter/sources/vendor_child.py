@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import selectors
 import subprocess
 import sys
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -19,23 +21,27 @@ from rankbeat_exporter.model import accelerator
 from rankbeat_exporter.model.accelerator import VENDOR_HUAWEI, VENDOR_NONE, VENDOR_NVIDIA, Event, Snapshot
 from rankbeat_exporter.parsing import vendor as snapshots
 from rankbeat_exporter.sources import dcmi, nvml_places
+from rankbeat_exporter.sources.call_watch import CallWatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 _log = logging.getLogger(__name__)
 
-REQUEST = b"collect\n"
+LEFT_OUT_SECONDS = 300.0
+"""A call that hung is not made for so long: what else the driver says is worth more than asking again."""
 KILL_SECONDS = 1.0
+CALL_SHARE = 0.5
+"""Of the deadline of a collection, for one call: the child names the call that hangs before it is killed."""
 
 Child = subprocess.Popen[bytes]
 
 
 class DriverRoots(NamedTuple):
-    """Where vendors' drivers lie: npu as npu.driverRoot; nvidia only where no runtime brings the library, else empty."""
+    """Where vendors' drivers lie: npu as npu.driverRoot; nvidia where no runtime brings the library."""
 
     npu: Path
-    nvidia: Path = Path()
+    nvidia: Path | None = None
 
 
 def present_vendors(roots: DriverRoots) -> tuple[str, ...]:
@@ -62,7 +68,7 @@ class VendorChildren:
         """One of each vendor, taken at the same time; where there is none, one that says so."""
         for vendor in self._vendors or present_vendors(self._roots):
             if vendor not in self._children:
-                start = partial(start_child, vendor, self._roots)
+                start = partial(start_child, vendor, self._roots, self._deadline_seconds * CALL_SHARE)
                 self._children[vendor] = VendorChild(start, self._deadline_seconds, vendor)
         if not self._children:
             return (Snapshot(accelerator.LIBRARY_NOT_FOUND, "no vendor's driver is here", vendor=VENDOR_NONE),)
@@ -88,6 +94,7 @@ class VendorChild:
         self._child: Child | None = None
         self._doomed: Child | None = None
         self._starts = 0
+        self._left_out: dict[str, float] = {}
 
     def snapshot(self) -> Snapshot:
         """What the library says now, or why it says nothing. Takes the deadline and KILL_SECONDS at most."""
@@ -98,6 +105,10 @@ class VendorChild:
             self._doomed = None
         try:
             found = snapshots.snapshot(self._answer(time.monotonic() + self._deadline_seconds))
+            if found.hung:
+                _log.warning("call hangs, left out for %.0f s call=%r", LEFT_OUT_SECONDS, found.hung)
+                self._left_out[found.hung] = time.monotonic() + LEFT_OUT_SECONDS
+                self._discard()
         except (CannotMeasure, InvalidSnapshot) as error:
             self._discard()
             reason = error.reason if isinstance(error, CannotMeasure) else accelerator.INVALID_SNAPSHOT
@@ -112,7 +123,8 @@ class VendorChild:
             before = self._events.get(key)
             self._events[key] = replace(event, count=event.count + (before.count if before else 0))
         events = tuple(self._events.values())
-        return replace(found, restarts=self._restarts, vendor=self._vendor, events=events)
+        unkillable = 0 if self._doomed is None else 1
+        return replace(found, restarts=self._restarts, vendor=self._vendor, events=events, unkillable=unkillable)
 
     def close(self) -> None:
         self._discard()
@@ -132,11 +144,16 @@ class VendorChild:
         if request is None or answers is None:
             raise CannotMeasure(accelerator.CHILD_DIED, "without pipes")
         try:
-            request.write(REQUEST)
+            request.write(self._request())
             request.flush()
         except OSError as error:
             raise CannotMeasure(accelerator.CHILD_DIED, str(error)) from error
         return _line(answers, deadline)
+
+    def _request(self) -> bytes:
+        now = time.monotonic()
+        self._left_out = {call: until for call, until in self._left_out.items() if until > now}
+        return json.dumps({"leave_out": list(self._left_out)}).encode() + b"\n"
 
     def _discard(self) -> None:
         child, self._child = self._child, None
@@ -180,43 +197,58 @@ def _line(answers: IO[bytes], deadline: float) -> bytes:
     return received
 
 
-def start_child(vendor: str, roots: DriverRoots) -> Child:
-    """A child that loads the vendor's library, with the library's neighbours on its search path."""
+def start_child(vendor: str, roots: DriverRoots, call_seconds: float = 0.0) -> Child:
+    """A child that loads the vendor's library, with the library's neighbours on its search path.
+
+    call_seconds: how long one call may take; 0 watches none.
+    """
     search_path = (
         nvml_places.library_search_path(roots.nvidia, os.environ.get("LD_LIBRARY_PATH", ""))
         if vendor == VENDOR_NVIDIA
         else dcmi.library_search_path(roots.npu)
     )
     command = [sys.executable, "-m", "rankbeat_exporter", "vendor-child", "--vendor", vendor]
-    command += ["--npu-driver-root", str(roots.npu)]
+    command += ["--npu-driver-root", str(roots.npu), "--call-seconds", f"{call_seconds:g}"]
     environment = {**os.environ, "LD_LIBRARY_PATH": search_path}
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
 
 
-def serve_requests(vendor: str, roots: DriverRoots) -> None:
+def serve_requests(vendor: str, roots: DriverRoots, call_seconds: float = 0.0) -> None:
     """The child: one snapshot for each request on stdin, until its end. A missing library is looked for each time."""
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a vendor's library prints must not get into the answers
-    read: Callable[[], Snapshot] | None = None
-    for _ in sys.stdin.buffer:
-        try:
-            read = read or _opened(vendor, roots)
-            found = read()
-        except CannotMeasure as error:
-            found = Snapshot(error.reason, error.detail)
+    turn = threading.Lock()
+
+    def answer(found: Snapshot) -> None:
+        turn.acquire()
         answers.write(snapshots.snapshot_bytes(found))
         answers.flush()
+        if not found.hung:
+            turn.release()  # after the last word, about a call that hangs, the parent kills this process
+
+    def late(call: str) -> None:
+        answer(Snapshot(accelerator.DRIVER_HUNG, f"{call} did not return", hung=call))
+
+    watch = CallWatch(call_seconds, late)
+    read: Callable[[tuple[str, ...]], Snapshot] | None = None
+    for request in sys.stdin.buffer:
+        try:
+            read = read or _opened(vendor, roots, watch)
+            found = read(tuple(json.loads(request)["leave_out"]))
+        except CannotMeasure as error:
+            found = Snapshot(error.reason, error.detail)
+        answer(found)
 
 
-def _opened(vendor: str, roots: DriverRoots) -> Callable[[], Snapshot]:
-    """What reads all of the vendor's devices.
+def _opened(vendor: str, roots: DriverRoots, watch: CallWatch) -> Callable[[tuple[str, ...]], Snapshot]:
+    """What reads all of the vendor's devices, but for the calls that are to be left out.
 
     Raises: CannotMeasure, now or when called.
     """
     if vendor == VENDOR_NVIDIA:
         from rankbeat_exporter.sources import nvml  # noqa: PLC0415 - pynvml, where there are GPUs only
 
-        gpus = nvml.Nvml()
-        return lambda: Snapshot("", chips=gpus.chips(), events=gpus.new_events())
-    npus = dcmi.Dcmi(dcmi.library_paths(roots.npu))
-    return lambda: Snapshot("", chips=npus.chips())
+        gpus = nvml.Nvml(watch)
+        return lambda left_out: Snapshot("", chips=gpus.chips(left_out), events=gpus.new_events())
+    npus = dcmi.Dcmi(dcmi.library_paths(roots.npu), watch)
+    return lambda left_out: Snapshot("", chips=npus.chips(left_out))

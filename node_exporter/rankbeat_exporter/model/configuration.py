@@ -1,0 +1,60 @@
+"""What an exporter is told to do: sections of its file, or the options of one of its programs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ClockSection:
+    """The clock: whom it asks, how often, and up to where it is trusted.
+
+    chrony: chronyd's command socket, by its absolute path, or its command port as host[:port]; empty: it is not asked.
+    """
+
+    servers: tuple[str, ...] = ()
+    chrony: str = ""
+    round_interval_seconds: float = 32.0
+    offset_limit_seconds: float = 0.05
+    error_limit_seconds: float = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class DevicesSection:
+    """Accelerators.
+
+    socket: that of a vendor part of its own; empty: this process starts the vendors' children itself.
+    deadline_seconds: for one collection. vendors: those that the node must have; empty: those that are found.
+    """
+
+    interval_seconds: float = 5.0
+    deadline_seconds: float = 4.0
+    vendors: tuple[str, ...] = ()
+    npu_driver_root: str = "/usr/local/Ascend/driver"
+    nvidia_driver_root: str = ""
+    socket: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WebSection:
+    """The listener, and who may read /metrics: files of TLS, of a client CA (mTLS), of a bearer token; empty: not asked.
+
+    address: empty for all.
+    """
+
+    port: int
+    address: str = ""
+    certificate: str = ""
+    key: str = ""
+    client_ca: str = ""
+    token_file: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """All of it; a section that is None is off."""
+
+    node: str
+    web: WebSection
+    clock: ClockSection | None = None
+    devices: DevicesSection | None = None

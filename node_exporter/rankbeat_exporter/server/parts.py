@@ -1,0 +1,86 @@
+"""The parts of an exporter: a loop that collects, what it shows, what else it serves, and how it ends."""
+# ruff: noqa: PLC0415 - a program loads only what it runs
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from rankbeat_exporter.collectors.loop import Loop
+from rankbeat_exporter.errors import InvalidConfiguration
+from rankbeat_exporter.model.configuration import ClockSection, DevicesSection
+from rankbeat_exporter.server import http
+from rankbeat_exporter.server.exposition import Source
+from rankbeat_exporter.server.http import Page
+
+CLOCK = "clock"
+DEVICES = "devices"
+FRESH_ROUNDS = 3
+SLACK_SECONDS = 2.0
+"""Over the deadline of a collection: killing a child, and the way through the vendor part's socket."""
+
+
+class Part(NamedTuple):
+    """close ends what outlives the loop; it is called after the loop's last collection."""
+
+    loop: Loop
+    source: Source[object]
+    pages: Mapping[str, Page]
+    close: Callable[[], None]
+
+
+def clock_part(node: str, section: ClockSection) -> Part:
+    """Rounds over NTP servers, the kernel and chronyd.
+
+    Raises: InvalidConfiguration.
+    """
+    from rankbeat_exporter.collectors.clock import ClockCollector, LocalSources
+    from rankbeat_exporter.collectors.clock_series import ClockSeries
+    from rankbeat_exporter.model.clock import ClockLimits, clock_object
+    from rankbeat_exporter.sources import adjtimex, chrony, sntp
+
+    interval = section.round_interval_seconds
+    pace = sntp.pace(interval)
+    fresh = FRESH_ROUNDS * interval + pace.total_seconds
+    try:
+        servers = tuple(sntp.SntpServer(server, pace) for server in dict.fromkeys(section.servers))
+        chronyd = chrony.Chronyd(section.chrony) if section.chrony else None
+    except ValueError as error:
+        raise InvalidConfiguration("clock.servers or clock.chrony", str(error)) from error
+    local = LocalSources(adjtimex.timex, chronyd.tracking if chronyd else None)
+    limits = ClockLimits(section.offset_limit_seconds, section.error_limit_seconds, fresh)
+    collector = ClockCollector(servers, limits, local)
+    return Part(
+        Loop(CLOCK, collector.collect, interval, fresh),
+        Source(CLOCK, collector.view, lambda view: ClockSeries(node, lambda: view).collect()),
+        {"/v1/clock": http.json_page(lambda: clock_object(collector.view().verdict))},
+        lambda: None,
+    )
+
+
+def devices_part(node: str, section: DevicesSection) -> Part:
+    """Accelerators, by the vendor part's socket or by children of this process."""
+    from rankbeat_exporter.collectors.devices import DevicesCollector
+    from rankbeat_exporter.collectors.devices_series import DevicesSeries
+    from rankbeat_exporter.sources import vendor_child, vendor_socket
+
+    interval = section.interval_seconds
+    timeout = section.deadline_seconds + SLACK_SECONDS
+    close: Callable[[], None] = lambda: None  # noqa: E731
+    if section.socket:
+        snapshots = partial(vendor_socket.snapshots, Path(section.socket), timeout)
+    else:
+        nvidia = Path(section.nvidia_driver_root) if section.nvidia_driver_root else None
+        roots = vendor_child.DriverRoots(Path(section.npu_driver_root), nvidia)
+        children = vendor_child.VendorChildren(roots, section.vendors, section.deadline_seconds)
+        snapshots, close = children.snapshots, children.close
+    fresh = FRESH_ROUNDS * interval + timeout
+    collector = DevicesCollector(snapshots, fresh)
+    return Part(
+        Loop(DEVICES, collector.collect, interval, fresh),
+        Source(DEVICES, collector.view, lambda view: DevicesSeries(node, lambda: view).collect()),
+        {},
+        close,
+    )

@@ -1,0 +1,169 @@
+"""A running exporter: parts by its configuration, one page for all, and a new configuration while it runs."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from typing import TYPE_CHECKING, NamedTuple
+
+from rankbeat_contract import metrics
+from rankbeat_exporter.collectors.families import family
+from rankbeat_exporter.errors import InvalidConfiguration
+from rankbeat_exporter.server import http, parts
+from rankbeat_exporter.server.exposition import Exposition, Source
+from rankbeat_exporter.sources.web_files import WebFiles
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from prometheus_client.metrics_core import Metric as Family
+
+    from rankbeat_exporter.model.configuration import Configuration, WebSection
+    from rankbeat_exporter.server.parts import Part
+
+_log = logging.getLogger(__name__)
+
+ITSELF = "exporter"
+LAST_COLLECTION_SECONDS = 10.0
+"""Waited for before a part that is replaced is closed."""
+
+
+class Reloads(NamedTuple):
+    """How the configuration fares. is_followed: whether the newest file is the one in force."""
+
+    is_followed: bool
+    loaded_wall: float
+    refused: int
+    shown: tuple[tuple[str, int], ...] = ()
+    """What could not be shown, by collector."""
+
+
+class Service:
+    """follow() puts a configuration in force, whole or not at all; what did not change goes on as it is."""
+
+    def __init__(self) -> None:
+        self._configuration: Configuration | None = None
+        self._parts: dict[str, Part] = {}
+        self._server: http.HttpServer | None = None
+        self._exposition = Exposition()
+        self._reloads = Reloads(is_followed=True, loaded_wall=0.0, refused=0)
+
+    @property
+    def port(self) -> int:
+        return self._server.server_port if self._server else 0
+
+    def follow(self, wanted: Configuration) -> None:
+        """Raises: InvalidConfiguration, and everything is as it was."""
+        before = self._configuration
+        is_new_node = before is not None and before.node != wanted.node
+        fresh: dict[str, Part] = {}
+        if wanted.clock and (is_new_node or before is None or before.clock != wanted.clock):
+            fresh[parts.CLOCK] = parts.clock_part(wanted.node, wanted.clock)
+        if wanted.devices and (is_new_node or before is None or before.devices != wanted.devices):
+            fresh[parts.DEVICES] = parts.devices_part(wanted.node, wanted.devices)
+        server, files = self._listener(wanted.web, before.web if before else None)
+        kept = {name for name, section in ((parts.CLOCK, wanted.clock), (parts.DEVICES, wanted.devices)) if section}
+        for name in [name for name in self._parts if name not in kept or name in fresh]:
+            self._end(name)
+        for name, part in fresh.items():
+            self._parts[name] = part
+            self._exposition.put(part.source)
+            part.loop.start()
+        self._exposition.put(Source(ITSELF, self._state, lambda state: _families(wanted.node, state)))
+        self._serve(server, files)
+        self._configuration = wanted
+        self._reloads = self._reloads._replace(is_followed=True, loaded_wall=time.time())
+
+    def refuse(self, error: InvalidConfiguration) -> None:
+        """A configuration that cannot be followed: what is in force stays, and it is counted and said."""
+        self._reloads = self._reloads._replace(is_followed=False, refused=self._reloads.refused + 1)
+        _log.error("configuration kept as it was field=%s reason=%r", error.field, error.reason)
+
+    def stop(self) -> None:
+        for name in tuple(self._parts):
+            self._end(name)
+        if self._server is not None:
+            _close(self._server)
+
+    def _listener(self, web: WebSection, before: WebSection | None) -> tuple[http.HttpServer | None, WebFiles]:
+        """A new listener where the address is another than before, and the files that it asks for."""
+        files = WebFiles(web)
+        if before is not None and (web.port, web.address) == (before.port, before.address):
+            return None, files
+        try:
+            return http.HttpServer(web.port, {}, web.address, files), files
+        except OSError as error:
+            raise InvalidConfiguration("web.port or web.address", f"cannot be listened on: {error.strerror}") from error
+
+    def _serve(self, server: http.HttpServer | None, files: WebFiles) -> None:
+        if server is not None:
+            old, self._server = self._server, server
+            threading.Thread(target=server.serve_forever, daemon=True, name="http").start()
+            if old is not None:
+                _close(old)
+        if self._server is not None:
+            self._server.files = files
+            self._server.pages = self._pages()
+
+    def _pages(self) -> dict[str, http.Page]:
+        own = {path: page for part in self._parts.values() for path, page in part.pages.items()}
+        return {**own, "/metrics": self._exposition.page, "/healthz": http.health_page(self._is_alive)}
+
+    def _is_alive(self) -> bool:
+        return all(part.loop.is_alive() for part in tuple(self._parts.values()))
+
+    def _state(self) -> Reloads:
+        return self._reloads._replace(shown=self._exposition.failures())
+
+    def _end(self, name: str) -> None:
+        part = self._parts.pop(name)
+        self._exposition.drop(name)
+        part.loop.stop(LAST_COLLECTION_SECONDS)
+        part.close()
+
+
+def run(configuration: Configuration, stopped: threading.Event) -> None:
+    """One configuration until stopped is set.
+
+    Raises: InvalidConfiguration.
+    """
+    service = Service()
+    service.follow(configuration)
+    stopped.wait()
+    service.stop()
+
+
+def run_file(changed: Callable[[], Configuration | None], look_seconds: float, stopped: threading.Event) -> None:
+    """What changed() gives, looked at every look_seconds, until stopped is set.
+
+    Raises: InvalidConfiguration, of the first.
+    """
+    service = Service()
+    first = changed()
+    if first is not None:
+        service.follow(first)
+    while not stopped.wait(look_seconds):
+        try:
+            wanted = changed()
+            if wanted is not None:
+                service.follow(wanted)
+                _log.info("configuration followed")
+        except InvalidConfiguration as error:
+            service.refuse(error)
+    service.stop()
+
+
+def _close(server: http.HttpServer) -> None:
+    server.shutdown()
+    server.server_close()
+
+
+def _families(node: str, state: Reloads) -> Iterable[Family]:
+    key = (node,)
+    yield family(metrics.EXPORTER_CONFIGURATION_FOLLOWED, [(key, float(state.is_followed))])
+    yield family(metrics.EXPORTER_CONFIGURATION_LOADED, [(key, state.loaded_wall)])
+    yield family(metrics.EXPORTER_CONFIGURATION_REFUSED, [(key, float(state.refused))])
+    yield family(
+        metrics.EXPORTER_SERIES_FAILURES, [((node, name), float(count)) for name, count in state.shown if name != ITSELF]
+    )

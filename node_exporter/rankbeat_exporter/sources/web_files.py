@@ -1,0 +1,90 @@
+"""Certificates and tokens of the listener, read anew when their files change: who rotates them restarts nothing."""
+
+from __future__ import annotations
+
+import hmac
+import logging
+import ssl
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rankbeat_exporter.errors import InvalidConfiguration
+from rankbeat_exporter.sources.configuration_file import Stamp, file_stamp
+
+if TYPE_CHECKING:
+    from rankbeat_exporter.model.configuration import WebSection
+
+_log = logging.getLogger(__name__)
+
+
+class WebFiles:
+    """What the web section's files hold now. Files that cannot be read leave in force what was read before."""
+
+    def __init__(self, web: WebSection) -> None:
+        """Raises: InvalidConfiguration."""
+        self._web = web
+        self._stamps = self._found()
+        self._context, self._token = _context(web), _token(web)
+
+    @property
+    def asks_for_client(self) -> bool:
+        return bool(self._web.client_ca)
+
+    def context(self) -> ssl.SSLContext | None:
+        """For a connection that comes now; None where the listener speaks plain HTTP."""
+        self._refresh()
+        return self._context
+
+    def is_allowed(self, authorization: str) -> bool:
+        """Whether a request's Authorization header bears the token, where one is asked for."""
+        self._refresh()
+        if self._token is None:
+            return True
+        scheme, _, given = authorization.partition(" ")
+        return scheme.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), self._token)
+
+    def _found(self) -> tuple[Stamp | None, ...]:
+        web = self._web
+        return tuple(file_stamp(Path(name)) for name in (web.certificate, web.key, web.client_ca, web.token_file) if name)
+
+    def _refresh(self) -> None:
+        stamps = self._found()
+        if stamps == self._stamps:
+            return
+        self._stamps = stamps
+        try:
+            self._context, self._token = _context(self._web), _token(self._web)
+            _log.info("certificates and token read anew")
+        except InvalidConfiguration as error:
+            # Certificate and key are replaced one after the other: the next change is tried again.
+            _log.warning("certificates and token stay as they were field=%s reason=%r", error.field, error.reason)
+
+
+def _context(web: WebSection) -> ssl.SSLContext | None:
+    if not web.certificate:
+        return None
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    try:
+        context.load_cert_chain(web.certificate, web.key)
+    except (OSError, ValueError) as error:
+        raise InvalidConfiguration("web.certificate and web.key", f"cannot be used: {error}") from error
+    if web.client_ca:
+        try:
+            context.load_verify_locations(web.client_ca)
+        except (OSError, ValueError) as error:
+            raise InvalidConfiguration("web.client_ca", f"cannot be used: {error}") from error
+        # Optional here: the kubelet's probe of /healthz has no certificate. Pages that need one check for it.
+        context.verify_mode = ssl.CERT_OPTIONAL
+    return context
+
+
+def _token(web: WebSection) -> bytes | None:
+    if not web.token_file:
+        return None
+    try:
+        token = Path(web.token_file).read_bytes().strip()
+    except OSError as error:
+        raise InvalidConfiguration("web.token_file", f"cannot be read: {error.strerror}") from error
+    if not token:
+        raise InvalidConfiguration("web.token_file", "is empty: write the token there")
+    return token
