@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-check check test test-controlplane test-node demo demo-down picture cluster-up cluster-down generate lock
+.PHONY: help setup setup-check setup-mindformers check test test-controlplane test-node demo demo-down picture cluster-up cluster-down generate lock
 MAKEFLAGS += --no-print-directory
 
 BIN := .venv/bin
@@ -19,10 +19,13 @@ setup: ## everything this machine lacks: packages, environments, Kubernetes prog
 setup-check:
 	@python3 dev/setup.py --only uv venv tools
 
+setup-mindformers:
+	@python3 dev/setup.py --only uv mindformers
+
 check: setup-check ## lint, types, layers, pure tests: under two minutes
 	@bash dev/check.sh
 
-test: setup check ## setup, check, then the real control plane, the real node, end to end
+test: setup setup-mindformers check ## setup, check, then the real control plane, the real node, end to end
 	@bash dev/test.sh
 
 demo: setup ## the whole product on a monitored job, to the page
@@ -46,7 +49,7 @@ cluster-down: ## the cluster gone
 generate: setup-check ## every generated file: chart copies, dashboards, reference pages
 	@$(BIN)/python dev/generate.py
 
-bench-%: ## one benchmark: bench-step-overhead, bench-collector, bench-outputs, bench-aggregator, bench-webhook
+bench-%: ## one benchmark: bench-step-overhead, bench-collector, bench-outputs, bench-aggregator, bench-webhook, bench-exporter
 	@bash dev/bench.sh $*
 
 lock: ## new versions into requirements/*.txt

@@ -27,6 +27,7 @@ SECTIONS: Mapping[str, tuple[str, str]] = {
     "outputs": ("The collector beside a job, all outputs on", ""),
     "aggregator": ("The aggregator", ""),
     "webhook": ("The webhook", ""),
+    "exporter": ("The accelerators' exporter", ""),
 }
 HEAD = """# Benchmarks
 

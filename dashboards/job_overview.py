@@ -132,18 +132,67 @@ def graphs() -> tuple[timeseries.Panel, ...]:
             "Against the NTP quorum, else as the kernel says. Order between nodes is claimed only within the bound.",
             target(queries.clock_offset(), "{{node}}"),
         ),
+    )
+
+
+RANK_AND_DEVICE = "rank {{rank}}, {{node}} chip {{device}}"
+
+
+def ranks_and_devices() -> table.Panel:
+    return (
+        table.Panel()
+        .title("Ranks and their accelerators")
+        .description(
+            "Chip, node, pod and container of each rank, and who says so. Value: frequency, the rated one being 1."
+        )
+        .datasource(DATASOURCE)
+        .unit("percentunit")
+        .height(8)
+        .span(12)
+        .with_target(target(queries.device_frequency_share(), "", is_table=True))
+    )
+
+
+def suspected_devices() -> table.Panel:
+    return (
+        table.Panel()
+        .title("Suspected accelerators")
+        .description(
+            "Busy chips a tenth or more below the median frequency of the job's ranks. A reason to be slow, no proof: "
+            "in a synchronous job the step times name nobody."
+        )
+        .datasource(DATASOURCE)
+        .unit("percentunit")
+        .height(8)
+        .span(12)
+        .with_target(target(queries.suspected_devices(), "", is_table=True))
+    )
+
+
+def accelerators() -> tuple[timeseries.Panel | table.Panel, ...]:
+    """The row of the job's chips, by rank."""
+    return (
+        ranks_and_devices(),
+        suspected_devices(),
         graph(
-            "Accelerator utilisation",
+            "Frequency of the rated one",
             "percentunit",
-            "AI Core or GPU busy, by chip of the job's nodes.",
-            target(queries.device_utilization(), "{{node}} chip {{device}}"),
+            "The chip that a rank works on; idle chips clock down.",
+            target(queries.device_frequency_share(), RANK_AND_DEVICE),
         ),
         graph(
-            "Accelerator temperature",
-            "celsius",
-            "By chip of the job's nodes.",
-            target(queries.device_temperature(), "{{node}} chip {{device}}"),
+            "Utilisation",
+            "percentunit",
+            "AI Core or GPU busy.",
+            target(queries.device_figure("utilization_ratio"), RANK_AND_DEVICE),
         ),
+        graph(
+            "Temperature",
+            "celsius",
+            "Of the chip.",
+            target(queries.device_figure("temperature_celsius"), RANK_AND_DEVICE),
+        ),
+        graph("Power", "watt", "Drawn by the chip.", target(queries.device_figure("power_watts"), RANK_AND_DEVICE)),
     )
 
 
@@ -160,5 +209,8 @@ def job_overview() -> models.Dashboard:
         .with_variable(label_variable("monitor", f'{names.JOB_INFO}{{namespace="$namespace"}}'))
     )
     for panel in (*numbers(), suspects(), *graphs()):
+        board = board.with_panel(panel)
+    board = board.with_row(dashboard.Row("Accelerators by rank"))
+    for panel in accelerators():
         board = board.with_panel(panel)
     return board.build()

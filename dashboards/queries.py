@@ -78,9 +78,26 @@ def clock_trusted() -> str:
     return job_nodes(names.NODE_CLOCK_TRUSTED)
 
 
-def device_utilization() -> str:
-    return job_nodes(names.NODE_ACCELERATOR_PREFIX + "utilization_ratio")
+def rank_devices() -> str:
+    """1 for each rank of this job and its accelerator: rankbeat-devices and the collector, joined by the pod."""
+    pod = "(node, namespace, pod, local_rank)"
+    rank = f"topk by {pod} (1, {job(names.RANK_INFO)})"
+    return f'{names.NODE_ACCELERATOR_HOLDER}{{namespace="$namespace"}} * on {pod} group_left (monitor, rank) {rank}'
 
 
-def device_temperature() -> str:
-    return job_nodes(names.NODE_ACCELERATOR_PREFIX + "temperature_celsius")
+def of_ranks(expression: str) -> str:
+    """A device's figure, with the labels of the rank that works on it."""
+    return f"({rank_devices()}) * on (node, vendor, device) group_left () max by (node, vendor, device) ({expression})"
+
+
+def device_figure(figure: str) -> str:
+    return of_ranks(names.NODE_ACCELERATOR_PREFIX + figure)
+
+
+def device_frequency_share() -> str:
+    prefix = names.NODE_ACCELERATOR_PREFIX
+    return of_ranks(f"{prefix}frequency_hertz / {prefix}frequency_max_hertz")
+
+
+def suspected_devices() -> str:
+    return job("rank:rankbeat_node_accelerator_suspected:ratio")

@@ -9,6 +9,7 @@ from prometheus_client.registry import Collector
 from rankbeat_collector.model import ranks, series
 from rankbeat_collector.model.ranks import Poll, Rank
 from rankbeat_contract import metrics
+from rankbeat_contract import outputs as contract
 from rankbeat_contract.metrics import Metric
 
 Family = Union[CounterMetricFamily, GaugeMetricFamily]
@@ -85,6 +86,7 @@ class PollCollector(Collector):
         poll = self._latest()
         if poll is not None:
             yield from self._rank_families(poll)
+            yield from _pod_families(poll, self._node)
             yield from _poll_families(poll, self._node)
         yield from _loop_families(self._counts, self._node)
 
@@ -114,6 +116,25 @@ def _info_families(shown: Sequence[Rank], node: str) -> Iterator[Family]:
         yield _family(metrics.RANK_PHASE, [((*series.labels(rank, node), rank.phase), 1.0) for rank in shown])
         yield _family(metrics.RANK_TIER, [((*series.labels(rank, node), rank.tier), 1.0) for rank in shown])
         yield _family(metrics.RANK_INFO, [(series.info_labels(rank, node), 1.0) for rank in shown])
+
+
+def _pod_families(poll: Poll, node: str) -> Iterator[Family]:
+    """Of the pods whose own collector says what became of their outputs."""
+    found = [
+        ((each.pod.namespace, each.pod.monitor, each.pod.name, node), each.outputs)
+        for each in poll.pods
+        if each.outputs is not None
+    ]
+    if not found:
+        return
+    troubles = [
+        ((*labels, reason), float(reason in said.troubles)) for labels, said in found for reason in contract.TROUBLES
+    ]
+    yield _family(metrics.POD_OUTPUT_TROUBLE, troubles)
+    yield _family(metrics.POD_OUTPUT_ROWS, [(labels, said.rows_written) for labels, said in found])
+    yield _family(metrics.POD_OUTPUT_ROWS_DROPPED, [(labels, said.rows_dropped) for labels, said in found])
+    yield _family(metrics.POD_OUTPUT_RECORDS_LOST, [(labels, said.records_lost) for labels, said in found])
+    yield _family(metrics.POD_OUTPUT_ENTRIES_LOST, [(labels, said.entries_lost) for labels, said in found])
 
 
 def _poll_families(poll: Poll, node: str) -> Iterator[Family]:

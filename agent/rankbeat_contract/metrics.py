@@ -15,6 +15,7 @@ HISTOGRAM = "histogram"
 
 RANKS = "collector: ranks"
 COLLECTOR = "collector: itself"
+PODS = "collector: pods with outputs"
 OUTPUTS = "collector: outputs beside a job"
 CLOCK = "clock"
 DEVICES = "devices"
@@ -23,7 +24,7 @@ JOBS = "aggregator: jobs"
 AGGREGATOR = "aggregator: itself"
 OPERATOR = "operator"
 WEBHOOK = "webhook"
-PROGRAMS = (RANKS, COLLECTOR, OUTPUTS, CLOCK, DEVICES, EXPORTERS, JOBS, AGGREGATOR, OPERATOR, WEBHOOK)
+PROGRAMS = (RANKS, COLLECTOR, PODS, OUTPUTS, CLOCK, DEVICES, EXPORTERS, JOBS, AGGREGATOR, OPERATOR, WEBHOOK)
 """Who serves a metric, and what it speaks of."""
 
 
@@ -52,6 +53,7 @@ def _metric(program: str, labels: Tuple[str, ...], name: str, text: str, *more_l
 
 _rank = partial(_metric, RANKS, ("namespace", "monitor", "rank", "node"))
 _collector = partial(_metric, COLLECTOR, ("node",))
+_pod = partial(_metric, PODS, ("namespace", "monitor", "pod", "node"))
 _output = partial(_metric, OUTPUTS, ("namespace", "pod"))
 _clock = partial(_metric, CLOCK, ("node",))
 _devices = partial(_metric, DEVICES, ("node", "vendor"))
@@ -164,6 +166,19 @@ COLLECTOR_LAST_PUSH = _collector(
 )
 COLLECTOR_ERRORS = _collector("rankbeat_collector_errors_total", "Unexpected errors of the collector itself.", "loop")
 
+POD_OUTPUT_TROUBLE = _pod(
+    "rankbeat_pod_output_trouble",
+    "1 for what the outputs of the collector beside a job suffer from (docs/outputs.md), 0 for what they do not.",
+    "reason",
+)
+POD_OUTPUT_ROWS = _pod("rankbeat_pod_output_rows_total", "Rows that it wrote.")
+POD_OUTPUT_ROWS_DROPPED = _pod("rankbeat_pod_output_rows_dropped_total", "Rows that it could not write.")
+POD_OUTPUT_RECORDS_LOST = _pod("rankbeat_pod_output_records_lost_total", "Records overwritten before it had read them.")
+POD_OUTPUT_ENTRIES_LOST = _pod(
+    "rankbeat_pod_output_entries_lost_total",
+    "Entries of side files (runs, histograms, images, dumps) that were overwritten unread or found no room.",
+)
+
 OUTPUT_ROWS = _output("rankbeat_output_rows_total", "Rows written.", "output")
 OUTPUT_ROWS_DROPPED = _output("rankbeat_output_rows_dropped_total", "Rows that could not be written.", "output")
 OUTPUT_ERRORS = _output(
@@ -179,6 +194,10 @@ OUTPUT_FILES_DELETED = _output(
 OUTPUT_SETTINGS_VALID = _output("rankbeat_output_settings_valid", "0 while monitor.json's outputs cannot be followed.")
 OUTPUT_AUDIT_ERRORS = _output("rankbeat_output_audit_errors_total", "Entries that the audit log could not take.")
 OUTPUT_RECORDS_LOST = _output("rankbeat_output_records_lost_total", "Records overwritten before they were read.")
+OUTPUT_ENTRIES_LOST = _output(
+    "rankbeat_output_entries_lost_total",
+    "Entries of side files (runs, histograms, images, dumps) that were overwritten unread or found no room.",
+)
 MONITOR_DISABLED = _output(
     "rankbeat_monitor_disabled", "1 for a custom monitor that raised an exception and runs no longer.", "name", "error"
 )
@@ -200,7 +219,9 @@ CLOCK_SERVERS = _clock(
 CLOCK_CHRONY_SYNCHRONISED = _clock(
     "rankbeat_node_clock_chrony_synchronised", "Whether the node's chronyd has a reference, with the reason.", "reason"
 )
-CLOCK_CHRONY_OFFSET = _clock("rankbeat_node_clock_chrony_offset_seconds", "True time minus the clock's, as chrony says.")
+CLOCK_CHRONY_OFFSET = _clock(
+    "rankbeat_node_clock_chrony_offset_seconds", "True time minus the clock's, as chrony says."
+)
 CLOCK_CHRONY_ERROR_BOUND = _clock(
     "rankbeat_node_clock_chrony_error_bound_seconds", "chrony's root dispersion and half its root delay."
 )
@@ -217,7 +238,9 @@ CLOCK_SERVER_OFFSET = _clock(
 CLOCK_SERVER_DELAY = _clock("rankbeat_node_clock_server_delay_seconds", "Round trip to the server.", "server")
 CLOCK_SERVER_STRATUM = _clock("rankbeat_node_clock_server_stratum", "The server's stratum.", "server")
 
-ACCELERATORS = _devices("rankbeat_node_accelerators", "Accelerators that the vendor's library lists, MIG instances not counted.")
+ACCELERATORS = _devices(
+    "rankbeat_node_accelerators", "Accelerators that the vendor's library lists, MIG instances not counted."
+)
 ACCELERATOR_INFO = _accelerator(
     names.NODE_ACCELERATOR_PREFIX + "info",
     "1 for each accelerator, with its places: PCI address, the vendor's card and chip numbers.",
@@ -229,9 +252,13 @@ ACCELERATOR_FIGURES = {
     figure: _accelerator(names.NODE_ACCELERATOR_PREFIX + figure, text)
     for figure, text in (
         ("health_level", "Health by the vendor's library: 0 healthy, 1 minor, 2 major, 3 critical alarm."),
+        ("utilization_ratio", "Share of time the compute cores (NPU: AI Core) were busy."),
+        ("vector_utilization_ratio", "Share of time an NPU's vector cores were busy."),
+        ("cube_utilization_ratio", "Share of time an NPU's cube units were busy."),
+        ("overall_utilization_ratio", "Share of time anything on an NPU was busy."),
         (
-            "utilization_ratio",
-            "Share of time the compute cores (NPU: AI Core) were busy; reads 0 while the vendor's profiler is on.",
+            "utilization_withheld",
+            "1 while AI Core and vector read 0 though the NPU works, as under the vendor's profiler: then both are absent.",
         ),
         ("memory_size_bytes", "High-bandwidth memory of the device."),
         ("memory_used_bytes", "High-bandwidth memory in use, the driver's own share included."),
@@ -240,11 +267,15 @@ ACCELERATOR_FIGURES = {
         ("memory_bandwidth_utilization_ratio", "Share of the high-bandwidth memory's bandwidth in use."),
         ("memory_temperature_celsius", "Temperature of the high-bandwidth memory."),
         ("memory_frequency_hertz", "Frequency of the high-bandwidth memory."),
+        ("ddr_size_bytes", "DDR memory of an NPU that has some."),
+        ("ddr_used_bytes", "DDR memory in use."),
         ("temperature_celsius", "Temperature of the chip."),
         ("power_watts", "Power drawn by the chip."),
         ("power_limit_watts", "Power above which the driver lowers the clocks."),
         ("energy_joules_total", "Energy drawn since the driver was loaded."),
         ("frequency_hertz", "Present frequency of the compute cores (NPU: AI Core)."),
+        ("vector_frequency_hertz", "Present frequency of an NPU's vector cores."),
+        ("voltage_volts", "Voltage of an NPU."),
         ("frequency_max_hertz", "Rated frequency of the compute cores (NPU: AI Core)."),
         ("lost", "1 where the driver says that the device fell off the bus, 0 where it answers."),
         ("reset_required", "1 where the driver says that the device must be reset, else 0."),
@@ -259,8 +290,8 @@ ACCELERATOR_FIGURES = {
         ("pcie_replays_total", "Packets sent again over PCIe."),
         ("pcie_transmit_bytes_total", "Bytes sent over PCIe."),
         ("pcie_receive_bytes_total", "Bytes received over PCIe."),
-        ("pcie_transmit_bytes_per_second", "PCIe throughput in the last 20 ms, where bytes are not counted."),
-        ("pcie_receive_bytes_per_second", "PCIe throughput in the last 20 ms, where bytes are not counted."),
+        ("pcie_transmit_bytes_per_second", "PCIe throughput in a short while (GPU 20 ms, NPU 100 ms), no counter."),
+        ("pcie_receive_bytes_per_second", "PCIe throughput in a short while (GPU 20 ms, NPU 100 ms), no counter."),
         ("nvlink_transmit_bytes_total", "Bytes of payload sent over all NVLinks."),
         ("nvlink_receive_bytes_total", "Bytes of payload received over all NVLinks."),
         ("mig_enabled", "1 where the GPU is divided in MIG instances."),
@@ -278,11 +309,82 @@ ACCELERATOR_PARTS = {
         ("ecc_errors_total", "kind", "Memory errors since the driver was loaded: corrected, uncorrected."),
         ("ecc_lifetime_errors_total", "kind", "Memory errors in the device's life: corrected, uncorrected."),
         ("remapped_rows_total", "kind", "Memory rows remapped in the device's life: correctable, uncorrectable."),
+        ("isolated_pages", "kind", "Memory pages taken out of use, by the errors they had: corrected, uncorrected."),
+        ("ddr_ecc_errors_total", "kind", "As ecc_errors_total, of DDR memory."),
+        ("ddr_ecc_lifetime_errors_total", "kind", "As ecc_lifetime_errors_total, of DDR memory."),
+        ("ddr_isolated_pages", "kind", "As isolated_pages, of DDR memory."),
         ("nvlink_up", "link", "Whether the NVLink is up."),
         ("nvlink_errors_total", "kind", "Errors of all NVLinks that are up: replay, recovery, crc."),
     )
 }
 """Likewise where a figure has one more label, by its key in Accelerator.parts."""
+ACCELERATOR_ROWS = {
+    figure: _accelerator(names.NODE_ACCELERATOR_PREFIX + figure, text, *labels)
+    for figure, labels, text in (
+        (
+            "network_healthy",
+            ("status",),
+            "Whether the NPU's network probe succeeds, with its state; init counts as healthy.",
+        ),
+        ("link_up", ("port",), "Whether the NPU's network link is up."),
+        ("link_speed_bytes_per_second", ("port",), "Speed of the link."),
+        ("link_changes_total", ("port", "to"), "Times the link went up or down."),
+        (
+            "network_bytes_total",
+            ("port", "direction"),
+            "Bytes on the link; direction is transmit or receive, here and below.",
+        ),
+        ("network_packets_total", ("port", "direction"), "Packets on the link."),
+        ("network_pause_packets_total", ("port", "direction"), "Pause frames."),
+        ("network_pfc_packets_total", ("port", "direction"), "Priority flow control frames."),
+        ("network_bad_packets_total", ("port", "direction"), "Bad packets."),
+        ("network_bad_bytes_total", ("port", "direction"), "Bytes of bad packets."),
+        (
+            "network_errors_total",
+            ("port", "error"),
+            "frame_check, retransmit, unexpected_ack, out_of_order, verification, queue_pair.",
+        ),
+        ("roce_packets_total", ("port", "direction"), "RoCE packets."),
+        ("roce_error_packets_total", ("port", "direction"), "RoCE packets with errors."),
+        ("roce_congestion_packets_total", ("port", "direction"), "RoCE congestion notifications."),
+        ("roce_ecn_packets_total", ("port",), "RoCE packets marked by congestion on their way."),
+        ("hccs_flits_total", ("port", "direction"), "Flits between NPUs of the node."),
+        ("hccs_crc_errors_total", ("port",), "Checksum errors between NPUs."),
+        ("hccs_retries_total", ("port",), "Flits sent again between NPUs."),
+        ("hccs_bytes_per_second", ("port", "direction"), "Throughput between NPUs in 100 ms."),
+        ("pcie_errors_total", ("error",), "transmit, receive, link_crc, end_to_end_crc."),
+        (
+            "pcie_transaction_bytes_per_second",
+            ("direction", "transaction", "statistic"),
+            "PCIe throughput in 100 ms by kind (posted, non_posted, completion): min, max, average.",
+        ),
+        ("optical_present", ("port",), "Whether the optical module is there."),
+        ("optical_temperature_celsius", ("port",), "Temperature of the optical module."),
+        ("optical_voltage_volts", ("port",), "Supply of the optical module."),
+        ("optical_power_watts", ("port", "direction", "lane"), "Light sent and received."),
+        ("optical_bias_amperes", ("port", "lane"), "Current of the laser."),
+        (
+            "process_memory_by_pid_bytes",
+            ("pid",),
+            "Device memory of a process; the host's process id where it can be seen.",
+        ),
+    )
+}
+"""Likewise where a figure has several, by its key in Accelerator.rows."""
+ACCELERATOR_CARD_POWER = _devices(
+    names.NODE_ACCELERATOR_PREFIX + "card_power_watts",
+    "Power of a card whose NPUs have no meter of their own (310P), once a card.",
+    "card",
+)
+ACCELERATOR_SOURCE = _devices(
+    names.NODE_ACCELERATOR_PREFIX + "source",
+    "1 for how the devices are read: library, or tool where the library cannot be had.",
+    "source",
+)
+ACCELERATOR_DRIVER_UNKILLABLE = _devices(
+    names.NODE_ACCELERATOR_PREFIX + "driver_unkillable",
+    "Processes that hang in the driver so that SIGKILL does not end them; while there is one, nothing is read.",
+)
 ACCELERATOR_XID_ERRORS = _accelerator(
     names.NODE_ACCELERATOR_PREFIX + "xid_code_errors_total",
     "XID errors by code since the vendor part started, of devices that are gone too.",
@@ -307,6 +409,21 @@ ACCELERATOR_CALL_FAILURES = _devices(
     "Calls of the vendor's library without a usable answer, with the library's code or ours.",
     "call",
     "code",
+)
+ACCELERATOR_HOLDER = _devices(
+    names.NODE_ACCELERATOR_HOLDER,
+    "1 for each device and the pod that holds it, by the source believed; local_rank: its place among the pod's devices.",
+    "device",
+    "namespace",
+    "pod",
+    "container",
+    "local_rank",
+    "source",
+)
+ACCELERATOR_HOLDER_CONFLICTS = _devices(
+    names.NODE_ACCELERATOR_PREFIX + "holder_conflicts_total",
+    "Times that sources began to contradict each other on who holds what, by kind (docs/devices.md).",
+    "kind",
 )
 ACCELERATOR_DRIVER_RESTARTS = _devices(
     names.NODE_ACCELERATOR_PREFIX + "driver_restarts_total",
@@ -347,6 +464,12 @@ EXPORTER_CONFIGURATION_REFUSED = _metric(
 )
 
 JOB_INFO = _job(names.JOB_INFO, "A job that reports speak of.", "job", "experiment")
+JOB_OUTPUTS_TROUBLED = _job(
+    names.JOB_OUTPUTS_TROUBLED, "Pods whose outputs suffer from this (docs/outputs.md).", "reason"
+)
+JOB_TAPS_REFUSED = _job(
+    names.JOB_TAPS_REFUSED, "Signals that are asked for and cannot be tapped, the most on any rank."
+)
 JOB_PAUSED = _job(names.JOB_PAUSED, "1 while the monitor is paused: incidents are known, levels are 0.")
 JOB_ATTEMPT = _job(names.JOB_ATTEMPT, "Attempt, from 1, as far as this aggregator saw.")
 JOB_RANKS_EXPECTED = _job(names.JOB_RANKS_EXPECTED, "Ranks that should report.")
@@ -428,5 +551,6 @@ TABLE = (
     *(value for value in tuple(globals().values()) if isinstance(value, Metric)),
     *ACCELERATOR_FIGURES.values(),
     *ACCELERATOR_PARTS.values(),
+    *ACCELERATOR_ROWS.values(),
 )
 """All of them."""

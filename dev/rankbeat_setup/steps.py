@@ -133,7 +133,7 @@ def mindspore(run: Run) -> None:
 
 
 def mindformers(run: Run) -> None:
-    """What one benchmark compares with: MindFormers' own monitor."""
+    """What tests train a Llama with, and one benchmark compares with: MindFormers and its own monitor."""
     locks = tuple(REPO / "requirements" / f"{name}.txt" for name in ("mindformers", "mindformers-only"))
     training_environment(run, "mindformers", "installing MindFormers, 3.4 GB (about 60 s)", locks)
 

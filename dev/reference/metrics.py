@@ -6,7 +6,8 @@ from reference import markdown
 SAYS = {
     metrics.RANKS: "One series per rank, from the rank's own process. Join `rankbeat_rank_info` for pod and job.",
     metrics.COLLECTOR: "How the collector of a node fares.",
-    metrics.OUTPUTS: "How the outputs of a collector beside a job fare; served only where it is given a port.",
+    metrics.PODS: "How the outputs of a collector beside a job fare, as the node's collector reads it from the pod.",
+    metrics.OUTPUTS: "The same in more detail, by that collector itself; served only where it is given a port.",
     metrics.CLOCK: "How far a node's clock may be off, and why that is believed.",
     metrics.DEVICES: "One series per accelerator, the same names for every vendor.",
     metrics.EXPORTERS: "How each collector of the two exporters fares.",

@@ -1,5 +1,9 @@
-"""rankbeat-exporter: clock, vendor or devices, one container each. A program loads only what it runs."""
-# ruff: noqa: PLC0415
+"""rankbeat-exporter: the clock and the accelerators of a machine, as metrics.
+
+With --config FILE all of it in one service, which follows changes of the file. In pods each program has a container of
+its own: clock, devices, and vendor, which alone may touch devices. verify compares what is read with the vendor's tool.
+"""
+# ruff: noqa: PLC0415 - a program loads only what it runs
 
 from __future__ import annotations
 
@@ -9,28 +13,30 @@ import os
 import signal
 import sys
 import threading
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rankbeat_contract import names
-from rankbeat_contract.monitor import duration_seconds
+from rankbeat_contract.units import duration_seconds
+from rankbeat_exporter.errors import InvalidConfiguration
 from rankbeat_exporter.model.accelerator import VENDORS
+from rankbeat_exporter.model.configuration import ClockSection, Configuration, DevicesSection, WebSection
 
 if TYPE_CHECKING:
     from types import FrameType
 
-    from rankbeat_exporter.collectors.loop import Loop
-    from rankbeat_exporter.server.http import HttpServer
-
 DEFAULT_SOCKET = Path("/run/rankbeat/vendor.sock")
 DEFAULT_DRIVER_ROOT = Path("/usr/local/Ascend/driver")
-FRESH_ROUNDS = 3
+LOOK_SECONDS = 2.0
+"""Between two looks at the configuration's file."""
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Runs one program until SIGTERM or SIGINT."""
-    options = _parser().parse_args(arguments)
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if (options.program is None) == (options.config is None):
+        parser.error("write --config FILE, or the name of a program")
     level = logging.DEBUG if options.verbose else logging.INFO
     logging.basicConfig(level=level, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     stopped = threading.Event()
@@ -39,62 +45,64 @@ def main(arguments: list[str] | None = None) -> int:
         del number, frame
         stopped.set()
 
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, stop)  # as process 1 of a container there is no default action
-    programs = {"clock": _clock, "vendor": _vendor, "vendor-child": _vendor_child, "devices": _devices}
-    programs[options.program](options, stopped)
-    return 0
+    programs = {
+        None: _configured,
+        "clock": _clock,
+        "vendor": _vendor,
+        "vendor-child": _vendor_child,
+        "devices": _devices,
+        "verify": _verify,
+    }
+    if options.program != "verify":
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, stop)  # as process 1 of a container there is no default action
+    try:
+        return programs[options.program](options, stopped) or 0
+    except InvalidConfiguration as error:
+        sys.stderr.write(f"rankbeat-exporter: {error}\n")
+        return 2
+
+
+def _configured(options: argparse.Namespace, stopped: threading.Event) -> None:
+    from rankbeat_exporter.server import service
+    from rankbeat_exporter.sources.configuration_file import ConfigurationFile
+
+    file = ConfigurationFile(options.config, _node())
+    service.run_file(file.changed, LOOK_SECONDS, stopped)
 
 
 def _clock(options: argparse.Namespace, stopped: threading.Event) -> None:
-    from rankbeat_exporter.collectors.clock import ClockCollector, LocalSources
-    from rankbeat_exporter.collectors.clock_series import ClockSeries
-    from rankbeat_exporter.collectors.loop import Loop
-    from rankbeat_exporter.model.clock import ClockLimits, clock_object
-    from rankbeat_exporter.server import http
-    from rankbeat_exporter.sources import adjtimex, chrony, sntp
+    from rankbeat_exporter.server import service
 
-    interval = options.round_interval
-    pace = sntp.pace(interval)
-    fresh = FRESH_ROUNDS * interval + pace.total_seconds
-    limits = ClockLimits(options.offset_limit, options.error_limit, fresh)
-    servers = tuple(sntp.SntpServer(server, pace) for server in dict.fromkeys(options.server))
-    local = LocalSources(adjtimex.timex, chrony.Chronyd(options.chrony).tracking if options.chrony else None)
-    collector = ClockCollector(servers, limits, local)
-    loop = Loop("clock", collector.collect, interval, fresh)
-    pages = {
-        "/metrics": http.metrics_page(ClockSeries(options.node, collector.view)),
-        "/v1/clock": http.json_page(lambda: clock_object(collector.view().verdict)),
-        "/healthz": http.health_page(loop.is_alive),
-    }
-    _serve(http.HttpServer(options.port, pages, options.address), loop, stopped)
+    section = ClockSection(
+        servers=tuple(options.server),
+        chrony=options.chrony or "",
+        round_interval_seconds=options.round_interval,
+        offset_limit_seconds=options.offset_limit,
+        error_limit_seconds=options.error_limit,
+    )
+    service.run(Configuration(options.node, _web(options), clock=section), stopped)
 
 
 def _devices(options: argparse.Namespace, stopped: threading.Event) -> None:
-    from rankbeat_exporter.collectors.devices import DevicesCollector
-    from rankbeat_exporter.collectors.devices_series import DevicesSeries
-    from rankbeat_exporter.collectors.loop import Loop
-    from rankbeat_exporter.server import http
-    from rankbeat_exporter.sources import vendor_socket
+    from rankbeat_exporter.server import service
 
-    interval = options.interval
-    source = partial(vendor_socket.snapshots, options.socket, options.timeout)
-    collector = DevicesCollector(source, FRESH_ROUNDS * interval + options.timeout)
-    loop = Loop("accelerators", collector.collect, interval, FRESH_ROUNDS * interval + options.timeout)
-    pages = {
-        "/metrics": http.metrics_page(DevicesSeries(options.node, collector.view)),
-        "/healthz": http.health_page(loop.is_alive),
-    }
-    _serve(http.HttpServer(options.port, pages, options.address), loop, stopped)
+    section = DevicesSection(
+        interval_seconds=options.interval,
+        deadline_seconds=options.deadline,
+        socket=str(options.socket),
+        pod_resources=options.pod_resources or "",
+        npu_resources=tuple(options.npu_resource),
+        rank_tables=options.rank_tables,
+    )
+    service.run(Configuration(options.node, _web(options), devices=section), stopped)
 
 
-def _serve(server: HttpServer, loop: Loop, stopped: threading.Event) -> None:
-    loop.start()
-    threading.Thread(target=server.serve_forever, daemon=True, name="http").start()
-    stopped.wait()
-    loop.stop()
-    server.shutdown()
-    server.server_close()
+def _web(options: argparse.Namespace) -> WebSection:
+    from rankbeat_exporter.parsing import configuration
+
+    files = {key: getattr(options, key) for key in ("certificate", "key", "client_ca", "token_file")}
+    return configuration.checked_web(WebSection(options.port, options.address, **files))
 
 
 def _vendor(options: argparse.Namespace, stopped: threading.Event) -> None:
@@ -121,6 +129,19 @@ def _vendor_child(options: argparse.Namespace, stopped: threading.Event) -> None
     vendor_child.serve_requests(options.vendor, roots, options.call_seconds)
 
 
+def _verify(options: argparse.Namespace, stopped: threading.Event) -> int:
+    del stopped
+    from rankbeat_exporter import verify
+    from rankbeat_exporter.sources.vendor_child import DriverRoots
+
+    roots = DriverRoots(options.npu_driver_root, options.nvidia_driver_root)
+    return verify.run(verify.Request(roots, tuple(options.vendor), options.deadline, options.tool, options.json))
+
+
+def _node() -> str:
+    return os.environ.get("NODE_NAME") or os.uname().nodename
+
+
 def _duration(text: str) -> float:
     try:
         return duration_seconds(text)
@@ -143,9 +164,12 @@ def _ntp_server(text: str) -> str:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="rankbeat-exporter", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="rankbeat-exporter", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--verbose", action="store_true", help="log at DEBUG")
-    programs = parser.add_subparsers(dest="program", required=True)
+    parser.add_argument("--config", type=Path, metavar="FILE", help="TOML (docs/node-exporter.md); runs all in one")
+    programs = parser.add_subparsers(dest="program", metavar="PROGRAM")
     clock = programs.add_parser("clock", help="the node's clock by adjtimex and SNTP")
     clock.add_argument(
         "--server",
@@ -166,35 +190,56 @@ def _parser() -> argparse.ArgumentParser:
     clock.add_argument("--error-limit", type=_duration, default="100ms")
     devices = programs.add_parser("devices", help="serve accelerators' metrics from the vendor part")
     devices.add_argument("--interval", type=_duration, default="5s")
-    devices.add_argument("--timeout", type=_duration, default="6s", help="longer than the vendor part's deadline")
+    devices.add_argument("--pod-resources", metavar="SOCKET", help="the kubelet's; joins devices with this node's pods")
+    devices.add_argument("--npu-resource", action="append", default=[], metavar="NAME", help="beside huawei.com/...")
+    devices.add_argument("--rank-tables", action="store_true", help="read ConfigMaps rings-config-... that pods mount")
     vendor = programs.add_parser("vendor", help="read the vendor's library, answer raw numbers on a unix socket")
-    vendor.add_argument("--deadline", type=_duration, default="4s", help="for one collection; then the child is killed")
-    vendor.add_argument(
-        "--vendor",
-        action="append",
-        default=[],
-        choices=VENDORS,
-        help="whose devices the node has, repeatable; default: those whose driver is found",
-    )
-    vendor.add_argument(
-        "--nvidia-driver-root",
-        type=Path,
-        help="where no runtime brings libnvidia-ml.so.1: the folder that holds it, or a root with lib64 or usr/lib",
-    )
+    verify = programs.add_parser("verify", help="compare what is read with npu-smi or nvidia-smi, side by side")
+    verify.add_argument("--tool", type=Path, metavar="PATH", help="npu-smi or nvidia-smi; default: on PATH")
+    verify.add_argument("--json", type=Path, metavar="FILE", help="the comparison for a report, too")
     child = programs.add_parser("vendor-child", help="started by vendor")
     child.add_argument("--vendor", choices=VENDORS, required=True)
     child.add_argument(
         "--call-seconds", type=float, default=0.0, help="how long one call may take; 0: as long as it likes"
     )
     for program, port in ((clock, names.PORT_CLOCK), (devices, names.PORT_DEVICES)):
-        program.add_argument("--port", type=int, default=port)
-        program.add_argument("--address", default="", help="all addresses by default")
-        program.add_argument("--node", default=os.environ.get("NODE_NAME") or os.uname().nodename)
-    for program in (vendor, child):
+        _add_web(program, port)
+    for program in (vendor, verify):
+        _add_vendors(program)
+    for program in (vendor, verify, child):
         program.add_argument("--npu-driver-root", type=Path, default=DEFAULT_DRIVER_ROOT)
+    for program in (vendor, verify, devices):
+        program.add_argument(
+            "--deadline", type=_duration, default="4s", help="for one collection; then the child is killed"
+        )
     for program in (vendor, devices):
         program.add_argument("--socket", type=Path, default=DEFAULT_SOCKET)
     return parser
+
+
+def _add_web(program: argparse.ArgumentParser, port: int) -> None:
+    program.add_argument("--port", type=int, default=port)
+    program.add_argument("--address", default="", help="all addresses by default")
+    program.add_argument("--node", default=_node())
+    program.add_argument("--tls-cert", dest="certificate", default="", metavar="FILE", help="serve TLS; read anew")
+    program.add_argument("--tls-key", dest="key", default="", metavar="FILE")
+    program.add_argument("--client-ca", default="", metavar="FILE", help="ask clients for a certificate of this CA")
+    program.add_argument("--token-file", default="", metavar="FILE", help="ask clients for this bearer token")
+
+
+def _add_vendors(program: argparse.ArgumentParser) -> None:
+    program.add_argument(
+        "--vendor",
+        action="append",
+        default=[],
+        choices=VENDORS,
+        help="whose devices the node has, repeatable; default: those whose driver is found",
+    )
+    program.add_argument(
+        "--nvidia-driver-root",
+        type=Path,
+        help="where no runtime brings libnvidia-ml.so.1: the folder that holds it, or a root with lib64 or usr/lib",
+    )
 
 
 if __name__ == "__main__":

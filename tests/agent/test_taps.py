@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
+import ring_support
 import side_support
 import training_support as support
+from rankbeat_collector.model import reports
+from rankbeat_collector.ring import polling
 from rankbeat_contract import ring, side
 
 JOB = Path(__file__).with_name("taps_job.py")
@@ -71,6 +74,15 @@ def records(found, name, step):
         for record in found.records
         if record.kind == ring.KIND_SCALAR and record.step == step and found.names[record.name_id].name == name
     ]
+
+
+def reported(rings):
+    """What the node's collector tells the aggregator of the rank."""
+    pod = ring_support.a_pod()
+    source = polling.Source(str(rings), lambda: (pod,), lambda _: ())
+    made = reports.report(reports.Sender("n1", 5.0), polling.Poller(source).poll(), {}, is_late=False)
+    (rank,) = made.body["ranks"]
+    return rank
 
 
 def _environment(folder, agent, signals, configuration):
@@ -154,6 +166,8 @@ def test_training_is_the_same_to_the_last_bit_with_every_tap(train, mode):
     assert tapped.training == plain.training
     assert tapped.ring.state.agent_errors == 0
     assert list(tapped.ring.scalars("grad_norm")) == [1, 2, 3, 4]
+    assert tapped.ring.scalars("taps_refused_total") == {1: 0.0}
+    assert reported(tapped.rings)["taps"] == {"refused": 0, "unresolved_paths": []}
 
 
 def test_a_checkpoint_holds_the_same_parameters(train):
@@ -209,6 +223,7 @@ def test_a_path_that_fits_no_cell_is_named_by_its_place_in_the_monitor(train):
         "spec.attention.cells[1] 'decoder.*.softmax' is not observed: no cell of the network has that path"
         in tapped.stderr
     )
+    assert reported(tapped.rings)["taps"] == {"refused": 1, "unresolved_paths": [1]}
 
 
 def test_a_cell_that_is_no_softmax_is_refused_and_training_goes_on(train):

@@ -1,5 +1,7 @@
 """When a job counts as stalled, and who is named."""
 
+from typing import Any
+
 import pytest
 
 from aggregator_builders import TRUSTED, Judge, a_pod, a_rank, done, failed, not_arrived, stalled
@@ -269,3 +271,50 @@ def test_an_untrusted_clock_does_not_touch_the_verdict():
     )
 
     assert trusted.says(0) == untrusted.says(0)
+
+
+OWN = {"tier": "heartbeat", "timing": "dispatch", "total_steps": None}
+"""A loop of the job's own: nobody says when it ends, its phase stays `train`."""
+ENDED = {**OWN, "entered_step": 512}
+
+
+@pytest.mark.parametrize(
+    ("ranks", "level"),
+    [
+        ((a_rank(0, **OWN), a_rank(1, **OWN)), {}),
+        ((stalled(0, 19.9, **ENDED), stalled(1, 19.9, **ENDED)), {}),
+        ((stalled(0, 20.0, **ENDED), stalled(1, 20.0, **ENDED)), {"hang": 1}),
+        ((stalled(0, 3600.0, **ENDED), stalled(1, 3600.0, **ENDED)), {"hang": 1}),
+        ((stalled(0, 3600.0, **OWN), stalled(1, 3600.0, **OWN)), {"hang": 1}),
+        ((stalled(0, 20.0, **OWN), stalled(1, 20.0, **ENDED)), {"hang": 2}),
+        ((stalled(0, 20.0, **ENDED), failed(1, 20.0, **ENDED)), {"hang": 2}),
+        ((stalled(0, 40.0, **ENDED), stalled(1, 40.0)), {"hang": 2}),
+    ],
+    ids=[
+        "steps",
+        "before the limit",
+        "all have left the last step",
+        "for an hour",
+        "all inside a step, which may compile",
+        "one has not entered the step that the other is in",
+        "a process has failed",
+        "a rank with callbacks stalls too",
+    ],
+)
+def test_a_loop_of_the_job_s_own_pages_only_with_corroboration(ranks: tuple[Any, Any], level: dict[str, int]):
+    judge = Judge().hears(0, *({**one, "claimed_age_seconds": 4000.0} for one in ranks))
+
+    assert judge.levels(0) == level
+
+
+def test_such_a_warning_says_why_it_is_no_page_and_ends_with_the_processes():
+    judge = Judge().hears(0, stalled(0, 60.0, **ENDED), stalled(1, 60.0, **ENDED))
+
+    hang = judge.incidents(0)["hang"]
+    judge.hears(5, *(done(rank, 1.0, **OWN, claimed_age_seconds=105.0) for rank in (0, 1)))
+
+    assert hang.message == (
+        "no rank makes progress for 60 s (limit 20 s): 2 in phase train, and nothing tells them apart;"
+        " a loop of the job's own does not say when it ends, so that this alone is no page"
+    )
+    assert judge.levels(5) == {}

@@ -8,6 +8,7 @@ import pytest
 from aggregator_builders import a_pod, a_rank, a_report
 from rankbeat_aggregator.errors import InvalidReport
 from rankbeat_aggregator.model import report as reports
+from rankbeat_aggregator.model.report import Outputs, Taps
 
 
 def test_unknown_is_null_absent_or_minus_one():
@@ -100,3 +101,24 @@ def test_step_rows_keep_what_is_not_known_as_nan():
     assert parsed.steps.shape == (1, 3)
     assert math.isnan(parsed.steps[0, 1])
     assert math.isnan(parsed.steps[0, 2])
+
+
+SAID = {"troubles": ["rows_lost", "full", "rm -rf"], "rows_written": 12, "rows_dropped": 3, "records_lost": 2}
+
+
+def test_what_became_of_a_pod_s_outputs_is_known_words_and_counts():
+    rank = a_rank()
+    (pod,) = reports.parse(a_report("n1", [rank], pods=[a_pod(rank, outputs=SAID)])).pods
+    (without,) = reports.parse(a_report("n1", [rank])).pods
+
+    assert pod.outputs == Outputs(("full", "rows_lost"), 12, 3, 2)
+    assert without.outputs is None
+
+
+def test_taps_are_counts_and_places():
+    taps = {"refused": 2, "unresolved_paths": [3, 1, 3, -1, 1.5, "x", 400]}
+    (rank,) = reports.parse(a_report("n1", [a_rank(taps=taps)])).ranks
+    (without,) = reports.parse(a_report("n1", [a_rank()])).ranks
+
+    assert rank.taps == Taps(2, (1, 3))
+    assert without.taps is None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from aggregator_builders import a_rank, a_report, not_arrived, stalled
+from aggregator_builders import a_pod, a_rank, a_report, not_arrived, stalled
 from rankbeat_aggregator.server.tls import Certificate, Files
 from rankbeat_cluster import pki
 from rankbeat_contract.monitor import Settings
@@ -113,7 +113,7 @@ async def test_verdicts_have_the_shape_of_the_interface(aggregator: "Client"):
         "namespace": "team-a", "monitor": "llm", "job": "llm", "job_uid": "uid-1", "attempt": 1, "ranks_expected": 2,
         "ranks_reporting": 2, "step": 512, "step_interval_seconds": 0.02, "total_steps": 4000, "loss": 2.31,
         "phase": "train", "reason": "", "pods_without_ring": [], "tiers": {"llm-0": "callback", "llm-1": "callback"},
-        "agent_errors": 0, "records_lost": 0,
+        "agent_errors": 0, "records_lost": 0, "outputs": {}, "taps": None,
     }  # fmt: skip
     assert incident.pop("started_wall") == pytest.approx(service.clock.wall() - 30, abs=5)
     assert incident.pop("message").startswith("rank 1 has not entered step 513, which 1 of 2 ranks are in, for ")
@@ -171,6 +171,42 @@ async def test_series_of_a_job_that_hangs(aggregator: "Client"):
         "suspect{evidence=not_arrived,kind=hang,node=n1,pod=llm-1,rank=1}": 1,
         "suspect{evidence=none,kind=nan_loss,node=n0,pod=llm-0,rank=0}": 1,
     }
+
+
+OUTPUTS = {"troubles": ["full"], "rows_written": 12, "rows_dropped": 3, "records_lost": 2, "entries_lost": 1}
+HEALTHY = {**OUTPUTS, "troubles": []}
+
+
+async def test_what_became_of_outputs_and_taps_is_told_by_pod_and_counted(aggregator: "Client"):
+    taps = {"refused": 2, "unresolved_paths": [1]}
+    first, second = a_rank(0, taps=taps), a_rank(1, taps={"refused": 0, "unresolved_paths": []})
+    await aggregator.post(a_report("n0", [first], pods=[a_pod(first, outputs=OUTPUTS)]))
+    await aggregator.post(a_report("n1", [second], pods=[a_pod(second, outputs=HEALTHY)]), "n1")
+    aggregator.program.service.evaluate()
+
+    (job,) = (await aggregator.verdicts())[1]["jobs"]
+    found = samples((await aggregator.plain("/metrics"))[1])
+
+    assert job["outputs"] == {
+        "llm-0": {"troubles": ["full"], "rows_written": 12, "rows_lost": 6},
+        "llm-1": {"troubles": [], "rows_written": 12, "rows_lost": 6},
+    }
+    assert job["taps"] == {"ranks": 2, "ranks_refusing": 1, "refused": 2, "unresolved_paths": [1]}
+    assert (found["outputs_troubled_pods{reason=full}"], found["outputs_troubled_pods{reason=io}"]) == (1, 0)
+    assert found["taps_refused{}"] == 2
+
+
+async def test_the_last_word_of_a_pod_that_is_over_stays_and_troubles_nobody_any_longer(aggregator: "Client"):
+    rank = a_rank(0)
+    await aggregator.post(a_report("n0", [rank], pods=[a_pod(rank, outputs=OUTPUTS)]))
+    await aggregator.post(a_report("n0", [rank], pods=[a_pod(rank, phase="Succeeded")]))
+    aggregator.program.service.evaluate()
+
+    (job,) = (await aggregator.verdicts())[1]["jobs"]
+    text = (await aggregator.plain("/metrics"))[1]
+
+    assert job["outputs"]["llm-0"]["troubles"] == ["full"]
+    assert "rankbeat_job_outputs_troubled_pods" not in text
 
 
 async def test_a_paused_monitors_levels_are_zero_and_nobody_is_named(aggregator: "Client"):

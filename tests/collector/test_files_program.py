@@ -169,6 +169,23 @@ def test_a_key_that_is_mounted_late_is_found(tmp_path: Path) -> None:
     assert {row.step for path in reading.outputs_in(out) for row in reading.read(path, support.KEY).rows} == {2}
 
 
+def test_a_monitor_that_turns_to_encryption_without_a_key_writes_no_further_row_in_clear(tmp_path: Path) -> None:
+    ring, out, status = support.a_ring(tmp_path / "rings"), tmp_path / "out", tmp_path / "status.json"
+    config = support.a_configuration(tmp_path, "jsonl")
+    more = ("--status-file", status, "--encryption-key-file", tmp_path / "key")
+    with support.a_sidecar(tmp_path / "rings", out, config, *more) as child:
+        ring.step(1)
+        wait(lambda: out.is_dir() and steps(out))
+        replaced(config, config.read_text().replace('"files"', '"encrypted": true, "files"'))
+        wait(lambda: b"nothing is written" in out.with_suffix(".log").read_bytes())
+        ring.step(2)
+        child.send_signal(signal.SIGTERM)
+        child.wait(10)
+
+    assert steps(out) == [1]
+    assert json.loads(status.read_text())["troubles"] == ["key_missing"]
+
+
 def test_a_custom_monitor_is_found_beside_the_outputs(tmp_path: Path) -> None:
     ring, out = support.a_ring(tmp_path / "rings"), tmp_path / "out"
     (out / "monitors").mkdir(parents=True)

@@ -12,6 +12,7 @@ import ring_support as support
 from rankbeat_collector import outputs
 from rankbeat_collector.model import ranks
 from rankbeat_collector.model.ranks import Numbers, PodRings, Poll, Step, Totals
+from rankbeat_collector.model.written import Written
 from rankbeat_contract import metrics
 
 if TYPE_CHECKING:
@@ -75,7 +76,11 @@ def test_the_whole_text_of_a_node_with_two_ranks(request: pytest.FixtureRequest)
     )
     totals = Totals(polls=20, records_lost=2, conflicts=1, refused=(("link", 4),))
     poll = support.a_poll(
-        full, fresh, seconds=0.001, pods=(PodRings(full.pod, 1), PodRings(fresh.pod, 1)), totals=totals
+        full,
+        fresh,
+        seconds=0.001,
+        pods=(PodRings(full.pod, 1, outputs=Written(("full",), 9, 3, 2, 1)), PodRings(fresh.pod, 1)),
+        totals=totals,
     )
     counts = outputs.Counts(last_push_wall=1_796_000_009.5, rows_dropped=7)
     counts.pushes["accepted"] = 4

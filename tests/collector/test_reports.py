@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 import ring_support as support
 from rankbeat_aggregator.model import report as aggregator
 from rankbeat_collector.model import ranks, reports
 from rankbeat_collector.model.exchange import Exchange
-from rankbeat_collector.model.ranks import PodRings, Rank, Scalar, Step
+from rankbeat_collector.model.ranks import Numbers, PodRings, Rank, Scalar, Step
 
 SENDER = reports.Sender("n1", 5.0)
 POD = support.a_pod(started_wall=1_795_999_970.0)
@@ -243,3 +244,21 @@ def test_turns_are_what_the_aggregator_should_hear_at_once() -> None:
         support.a_rank(file="new.ring"),
     ):
         assert ranks.turns([turned]) - before
+
+
+def test_a_rank_says_how_many_signals_it_could_not_tap_and_which_paths_fit_nothing() -> None:
+    latest = {"taps_refused_total": Numbers(2.0), "unresolved_paths_total": Numbers(1.0)}
+    layers = {("attention_cells", 0): Numbers(4.0), ("attention_cells", 1): Numbers(0.0), ("local_norm", 2): Numbers(0)}
+
+    (tapped,) = report(support.a_rank(latest=latest, layers=layers)).body["ranks"]  # type: ignore[misc]
+    (without,) = report(support.a_rank()).body["ranks"]  # type: ignore[misc]
+
+    assert tapped["taps"] == {"refused": 2, "unresolved_paths": [1]}  # type: ignore[has-type]
+    assert "taps" not in without  # type: ignore[has-type]
+
+
+def test_taps_that_a_ring_forges_are_not_reported() -> None:
+    for lie in (math.nan, -1.0, 1e9):
+        (body,) = report(support.a_rank(latest={"taps_refused_total": Numbers(lie)})).body["ranks"]  # type: ignore[misc]
+
+        assert "taps" not in body  # type: ignore[has-type]

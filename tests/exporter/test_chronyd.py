@@ -6,7 +6,9 @@ import json
 import os
 import shutil
 import subprocess
+import tempfile
 import uuid
+from pathlib import Path
 
 import pytest
 
@@ -74,8 +76,9 @@ def clock_program(namespaces, program, inside, get, eventually):
     """The program in the client's namespace with these servers; its JSON by eventually(reason)."""
 
     class Clock:
-        def __init__(self, *servers):
+        def __init__(self, *servers, chrony=None, inside_of=()):
             arguments = [part for server in servers for part in ("--server", server)]
+            arguments += ["--chrony", chrony] if chrony else []
             self.running = program(
                 "clock",
                 "--round-interval",
@@ -83,7 +86,7 @@ def clock_program(namespaces, program, inside, get, eventually):
                 "--node",
                 "n1",
                 *arguments,
-                prefix=("ip", "netns", "exec", namespaces[1]),
+                prefix=("ip", "netns", "exec", namespaces[1], *inside_of),
             )
 
         def read(self, path):
@@ -148,3 +151,80 @@ def test_no_server_at_all_is_unreachable(clock_program):
         found = clock.said("Unreachable")
 
     assert found["offset_seconds"] is None
+
+
+NO_SERVICES = ("unshare", "--mount", "sh", "-c", 'mount --bind /dev/null /etc/services && exec "$@"', "sh")
+
+
+def test_the_default_port_needs_no_etc_services(chronyd, clock_program):
+    """C1: slim images lack the file, and ntplib's client asks for the service by its name."""
+    chronyd(2)
+    known = "import socket; socket.getaddrinfo('10.99.0.2', 'ntp')"
+    assert subprocess.run((*NO_SERVICES, "python3", "-c", known), capture_output=True, check=False).returncode != 0
+    clock = clock_program("10.99.0.2", inside_of=NO_SERVICES)
+
+    with clock.running:
+        found = clock.said("Quorum")
+
+    assert found["trusted"] is True
+
+
+def following(port):
+    """Settings of a chronyd that follows a server on its own loopback, at once."""
+    return f"server 127.0.0.1 port {port} iburst minpoll -4 maxpoll -4"
+
+
+@pytest.fixture
+def ahead(liar, a_packet, namespaces, inside):
+    """The port of a server 0.2 s ahead, on the loopback of the servers' namespace."""
+    return inside(
+        namespaces[0], lambda: liar(lambda question, now: [a_packet(question, now=now + 0.2, reference=now - 30)])
+    ).port
+
+
+def test_a_clock_that_is_200_milliseconds_behind_its_servers_is_off(chronyd, clock_program, ahead):
+    """Real servers that follow one 0.2 s ahead: nobody touches this machine's clock."""
+    for last in (2, 3, 4):
+        chronyd(last, following(ahead))
+    clock = clock_program("10.99.0.2", "10.99.0.3", "10.99.0.4")
+
+    with clock.running:
+        found = clock.said("OffsetTooLarge")
+
+    assert (found["trusted"], found["source"]) == (False, "sntp")
+    assert found["offset_seconds"] == pytest.approx(0.2, abs=0.02)
+
+
+def test_a_server_that_follows_a_wrong_one_is_outvoted_and_named(chronyd, clock_program, ahead, eventually):
+    chronyd(2)
+    chronyd(3, following(ahead))
+    chronyd(4)
+    clock = clock_program("10.99.0.2", "10.99.0.3", "10.99.0.4")
+
+    with clock.running:
+        clock.said("Quorum")
+        named = 'server_valid{node="n1",reason="Disagrees",server="10.99.0.3"} 0.0'
+        eventually(lambda: named in clock.read("/metrics"), 30)
+        found = clock.said("Quorum")
+
+    assert abs(found["offset_seconds"]) < 0.02
+
+
+def test_an_air_gapped_node_is_judged_by_its_own_chronyd_where_its_socket_is_mounted(
+    chronyd, clock_program, liar, namespaces, inside
+):
+    """The kernel of this machine may say what it will: chrony knows better."""
+    server = inside(namespaces[0], liar)
+    with tempfile.TemporaryDirectory(prefix="rb") as folder:
+        Path(folder).chmod(0o750)
+        chronyd(2, f"{following(server.port)}\nbindcmdaddress {folder}/chronyd.sock")
+        clock = clock_program(chrony=f"{folder}/chronyd.sock")
+
+        with clock.running:
+            found = clock.said("ChronySynchronised")
+            metrics = clock.read("/metrics")
+
+    assert (found["trusted"], found["source"]) == (True, "chrony")
+    assert abs(found["offset_seconds"]) <= found["error_bound_seconds"]
+    assert 'rankbeat_node_clock_chrony_synchronised{node="n1",reason="Valid"} 1.0' in metrics
+    assert 'rankbeat_node_clock_servers{node="n1"} 0.0' in metrics

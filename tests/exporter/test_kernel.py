@@ -13,7 +13,7 @@ from rankbeat_exporter.sources import adjtimex
 STA_PLL, STA_UNSYNC, STA_CLOCKERR, STA_NANO = 0x1, 0x40, 0x1000, 0x2000
 
 
-def a_kernel(is_synchronised=True, max_error=0.009, bound=None, **changes):
+def a_kernel(*, is_synchronised=True, max_error=0.009, bound=None, **changes):
     figures = {"offset_seconds": 0.0, "error_bound_seconds": max_error if bound is None else bound} | changes
     return KernelClock(is_synchronised, max_error, 2e-5, **figures)
 
@@ -21,12 +21,12 @@ def a_kernel(is_synchronised=True, max_error=0.009, bound=None, **changes):
 @pytest.mark.parametrize(
     ("timex", "expected"),
     [
-        pytest.param(
-            Timex(0, STA_PLL | STA_NANO, 1500, 9000, 20), a_kernel(offset_seconds=1.5e-6), id="nanoseconds"
-        ),
+        pytest.param(Timex(0, STA_PLL | STA_NANO, 1500, 9000, 20), a_kernel(offset_seconds=1.5e-6), id="nanoseconds"),
         pytest.param(Timex(0, STA_PLL, 1500, 9000, 20), a_kernel(offset_seconds=0.0015), id="microseconds"),
         pytest.param(
-            Timex(5, STA_UNSYNC, 0, 16000000, 16000000), KernelClock(False, 16.0, 16.0, 0.0, 16.0), id="nobody disciplines it"
+            Timex(5, STA_UNSYNC, 0, 16000000, 16000000),
+            KernelClock(False, 16.0, 16.0, 0.0, 16.0),
+            id="nobody disciplines it",
         ),
         pytest.param(
             Timex(0, STA_UNSYNC, 0, 9000, 20), a_kernel(is_synchronised=False), id="C7 chrony without rtcsync"
@@ -52,13 +52,21 @@ def test_the_kernels_numbers_become_seconds_or_nothing(timex, expected):
         pytest.param(a_kernel(max_error=0.002), a_kernel(max_error=0.052), 0.0035, id="nobody spoke since: 15 ppm"),
         pytest.param(a_kernel(max_error=0.002), a_kernel(max_error=0.001), 0.001, id="the service spoke since"),
         pytest.param(
-            a_kernel(max_error=0.3, bound=0.01), a_kernel(max_error=0.35), 0.0115, id="a bound grows from round to round"
+            a_kernel(max_error=0.3, bound=0.01),
+            a_kernel(max_error=0.35),
+            0.0115,
+            id="a bound grows from round to round",
         ),
         pytest.param(a_kernel(max_error=0.002), a_kernel(max_error=0.0535), 0.0535, id="the service says: worse"),
         pytest.param(
-            a_kernel(False, max_error=0.002), a_kernel(max_error=0.03), 0.03, id="before, nobody disciplined it"
+            a_kernel(is_synchronised=False, max_error=0.002),
+            a_kernel(max_error=0.03),
+            0.03,
+            id="before, nobody disciplined it",
         ),
-        pytest.param(a_kernel(max_error=0.002), a_kernel(False, max_error=0.03), 0.03, id="now, nobody does"),
+        pytest.param(
+            a_kernel(max_error=0.002), a_kernel(is_synchronised=False, max_error=0.03), 0.03, id="now, nobody does"
+        ),
     ],
 )
 def test_the_kernels_error_grows_by_what_a_disciplined_clock_drifts_not_by_500_ppm(before, now, bound):

@@ -16,7 +16,7 @@ from rankbeat_exporter.model.accelerator import Snapshot
 from rankbeat_exporter.model.clock import ClockLimits, Sample
 from rankbeat_exporter.parsing.chrony import Tracking
 from rankbeat_exporter.parsing.kernel import Timex
-from rankbeat_exporter.server import http
+from rankbeat_exporter.server.exposition import Exposition, source
 from rankbeat_exporter.sources import dcmi
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -60,7 +60,9 @@ def a_clock(now=None):
 
 
 def scrape(series):
-    status, content_type, body = http.metrics_page(series)()
+    exposition = Exposition()
+    exposition.put(source("tested", object, lambda _: series.collect()))
+    status, content_type, body = exposition.page()
     assert status == 200
     assert content_type.startswith("text/plain")
     return body.decode()
@@ -92,7 +94,7 @@ def test_the_devices_scrape(driver_root, script, monkeypatch):
         "1/0 temperature 0x7fff\n1/0 return dcmi_get_device_power_info -8255\n"
     )
     chips = dcmi.Dcmi(dcmi.library_paths(driver_root)).chips()
-    collector = DevicesCollector(lambda: Snapshot("", chips=chips, restarts=1), 21.0, Clock())
+    collector = DevicesCollector(lambda: (Snapshot("", chips=chips, restarts=1),), 21.0, Clock())
     collector.collect()
 
     assert matches_golden(scrape(DevicesSeries("n1", collector.view)), "devices.txt")
@@ -152,13 +154,13 @@ def a_devices_scrape(*outcomes, later=0.0):
     now = Clock()
     rest = iter(outcomes)
 
-    def snapshot():
+    def snapshots():
         outcome = next(rest)
         if isinstance(outcome, Exception):
             raise outcome
-        return outcome
+        return (outcome,)
 
-    collector = DevicesCollector(snapshot, 21.0, now)
+    collector = DevicesCollector(snapshots, 21.0, now)
     for _ in outcomes:
         collector.collect()
     now.seconds += later

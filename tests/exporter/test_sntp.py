@@ -8,12 +8,12 @@ import time
 
 import pytest
 
-from rankbeat_exporter.collectors.clock import ClockCollector
+from rankbeat_exporter.collectors.clock import ClockCollector, LocalSources
 from rankbeat_exporter.errors import CannotMeasure, InvalidPacket
 from rankbeat_exporter.model.clock import ClockLimits
 from rankbeat_exporter.parsing.kernel import Timex
 from rankbeat_exporter.sources import sntp
-from rankbeat_exporter.sources.resolver import Resolver
+from rankbeat_exporter.sources.resolver import Address, Resolver
 
 PATIENT = sntp.Pace(samples=4, spacing_seconds=0.005, timeout_seconds=3.0, total_seconds=10.0)
 SHORT = sntp.Pace(samples=1, spacing_seconds=0.0, timeout_seconds=0.2, total_seconds=1.0)
@@ -153,7 +153,7 @@ def test_the_port_is_123_by_number_where_none_is_given(server, expected):
 
 @pytest.mark.parametrize("server", ["", ":123", "host:0", "host:65536", "host:ntp", "[]:123"])
 def test_what_is_no_server_is_refused_at_start(server):
-    with pytest.raises(ValueError, match="no NTP server"):
+    with pytest.raises(ValueError, match="no server"):
         sntp.host_port(server)
 
 
@@ -161,41 +161,106 @@ def test_a_name_that_nobody_knows_is_unresolved():
     assert reason("no-such-host.invalid") == "Unresolved"
 
 
-def test_a_resolver_that_hangs_is_left_alone_after_the_deadline(monkeypatch):
-    """getaddrinfo has no time-out; a stub of the system's call, not of our own code."""
+def addresses(server, *hosts):
+    return tuple(Address(socket.AF_INET, (host, server.port)) for host in hosts)
+
+
+def test_a_resolver_that_hangs_is_left_alone_after_the_deadline():
+    """getaddrinfo has no time-out."""
     released = threading.Event()
     calls = []
 
-    def hang(*args, **kwargs):
-        calls.append(args)
+    def hang(host, port):
+        calls.append((host, port))
         released.wait()
-        return []
+        return ()
 
-    monkeypatch.setattr(socket, "getaddrinfo", hang)
-    resolver = Resolver()
+    resolver = Resolver(hang)
 
     for _ in range(3):
         with pytest.raises(CannotMeasure, match="Unresolved"):
             resolver.addresses("slow.example", 123, 0.02)
 
-    assert len(calls) == 1
+    assert calls == [("slow.example", 123)]
     released.set()
 
 
-def test_all_addresses_of_a_name_are_tried_within_the_deadline(liar, monkeypatch):
+def test_a_round_that_waits_for_the_dns_ends_at_its_deadline():
+    released = threading.Event()
+    server = sntp.SntpServer("slow.example", SHORT, Resolver(lambda host, port: released.wait() and ()))
+    begin = time.monotonic()
+
+    with pytest.raises(CannotMeasure, match="Unresolved"):
+        server.best_sample()
+
+    assert time.monotonic() - begin < SHORT.total_seconds
+    released.set()
+
+
+def test_all_addresses_of_a_name_are_tried_within_the_deadline(liar):
     server = liar()
-    answers = [(socket.AF_INET, 2, 17, "", (host, server.port)) for host in ("127.9.9.9", "127.0.0.1")]
-    monkeypatch.setattr(socket, "getaddrinfo", lambda *args, **kwargs: answers)
+    resolver = Resolver(lambda host, port: addresses(server, "127.9.9.9", "127.0.0.1"))
 
-    assert reason("two.example") is None
+    sample = sntp.SntpServer("two.example", PATIENT, resolver).best_sample()
+
+    assert sample.address == f"127.0.0.1 {server.port}"
 
 
-def a_collector(*servers, interval=16.0, pace=PATIENT, now=None):
+def test_silent_addresses_cost_no_more_than_the_deadline(liar):
+    silent = liar(lambda question, now: [])
+    resolver = Resolver(lambda host, port: addresses(silent, "127.0.0.1") * 50)
+    pace = SHORT._replace(timeout_seconds=0.1, total_seconds=0.5)
+    begin = time.monotonic()
+
+    with pytest.raises(CannotMeasure, match="Timeout"):
+        sntp.SntpServer("many.example", pace, resolver).best_sample()
+
+    assert time.monotonic() - begin < 0.8
+
+
+def test_addresses_that_answer_are_not_looked_up_at_each_round(liar):
+    server = liar()
+    calls = []
+    resolver = Resolver(lambda host, port: calls.append(host) or addresses(server, "127.0.0.1"))
+    asked = sntp.SntpServer("one.example", PATIENT, resolver)
+
+    for _ in range(3):
+        asked.best_sample()
+
+    assert calls == ["one.example"]
+
+
+def test_a_name_whose_addresses_are_silent_is_looked_up_again(liar):
+    """The server moved: chronyd and ntpd had to be restarted for that for years."""
+    old, new = liar(lambda question, now: []), liar()
+    answers = iter([addresses(old, "127.0.0.1"), addresses(new, "127.0.0.1")])
+    asked = sntp.SntpServer("moving.example", SHORT, Resolver(lambda host, port: next(answers)))
+
+    with pytest.raises(CannotMeasure, match="Timeout"):
+        asked.best_sample()
+
+    assert asked.best_sample().address == f"127.0.0.1 {new.port}"
+
+
+def test_a_dns_that_fails_takes_no_server_away_that_answers(liar):
+    server = liar()
+    answers = [addresses(server, "127.0.0.1")]
+
+    def lookup(host, port):
+        if not answers:
+            raise OSError("Temporary failure in name resolution")
+        return answers.pop()
+
+    asked = sntp.SntpServer("one.example", PATIENT, Resolver(lookup, kept_seconds=0.0))
+
+    assert [asked.best_sample().stratum for _ in range(3)] == [2, 2, 2]
+
+
+def a_collector(*servers, pace=PATIENT, now=None):
     return ClockCollector(
         tuple(sntp.SntpServer(server, pace) for server in servers),
         ClockLimits(),
-        interval,
-        lambda: Timex(5, 0x40, 0, 16000000, 16000000),
+        LocalSources(lambda: Timex(5, 0x40, 0, 16000000, 16000000)),
         now or (lambda: (time.time(), time.monotonic())),
     )
 
@@ -235,7 +300,7 @@ def test_silence_leaves_the_last_sample_while_it_is_fresh(liar, a_packet):
     is_up[0] = False
 
     found = []
-    for later[0] in (47.0, 49.0):
+    for later[0] in (107.0, 109.0):
         collector.collect()
         found.append((collector.view().verdict.reason, reasons(collector)))
 
@@ -255,22 +320,86 @@ def test_an_answer_that_must_not_be_believed_ends_trust_at_once(liar, a_packet):
     assert reasons(collector) == ["Unsynchronised"]
 
 
-def test_a_server_that_says_rate_or_deny_is_left_alone(liar):
-    denying, limiting = (liar(stratum=0, ref_id=code) for code in (0x44454E59, 0x52415445))
-    collector = a_collector(denying.address, limiting.address)
+DENY, RATE, RSTR, INIT = (int.from_bytes(code, "big") for code in (b"DENY", b"RATE", b"RSTR", b"INIT"))
+
+
+@pytest.mark.parametrize(("code", "reason"), [(DENY, "KissDENY"), (RATE, "KissRATE"), (RSTR, "KissRSTR")])
+def test_a_server_that_asks_for_quiet_is_left_alone_for_rounds_and_says_why(liar, code, reason):
+    server = liar(stratum=0, ref_id=code)
+    collector = a_collector(server.address)
 
     for _ in range(3):
         collector.collect()
 
-    assert (denying.questions, limiting.questions) == (1, 1)
-    assert reasons(collector) == ["KissDENY", "KissRATE"]
+    assert server.questions == 1
+    assert reasons(collector) == [reason]
+
+
+def test_a_server_that_is_only_starting_is_asked_again(liar):
+    server = liar(stratum=0, ref_id=INIT, leap=3)
+    collector = a_collector(server.address)
+
+    for _ in range(3):
+        collector.collect()
+
+    assert server.questions == 3
+    assert reasons(collector) == ["KissINIT"]
+
+
+def test_a_kiss_quiets_one_address_not_its_neighbours(liar):
+    denying, good = liar(stratum=0, ref_id=DENY), liar()
+    pool = (*addresses(denying, "127.0.0.1"), *addresses(good, "127.0.0.1"))
+    asked = sntp.SntpServer("pool.example", PATIENT, Resolver(lambda host, port: pool))
+
+    found = {asked.best_sample().address for _ in range(3)}
+
+    assert found == {f"127.0.0.1 {good.port}"}
+    assert denying.questions == 1
+
+
+def test_samples_before_rate_count_and_the_server_has_its_quiet(liar, a_packet):
+    """RATE says nothing against the time of a server."""
+    server = liar(
+        lambda question, now: [
+            a_packet(question, now=now, **({"stratum": 0, "ref_id": RATE} if server.questions > 2 else {}))
+        ]
+    )
+    collector = a_collector(server.address)
+
+    for _ in range(3):
+        collector.collect()
+
+    assert server.questions == 3
+    assert collector.view().verdict.reason == "Quorum"
+
+
+def test_a_server_is_asked_again_when_its_quiet_is_over_and_for_longer_at_the_next_kiss(liar):
+    server = liar(stratum=0, ref_id=RATE)
+    asked = sntp.SntpServer(server.address, PATIENT._replace(interval_seconds=0.01))
+    begin = time.monotonic()
+
+    while server.questions < 4:
+        with pytest.raises(InvalidPacket, match="KissRATE"):
+            asked.best_sample()
+        time.sleep(0.001)
+
+    assert time.monotonic() - begin >= 0.04 + 0.08 + 0.16
+
+
+def test_the_default_pace_keeps_to_what_servers_allow_one_client():
+    """ntpd's `discard`: 2 s between questions, 8 s on average; chrony's `ratelimit interval 3`: 8 s on average."""
+    pace = sntp.Pace()
+
+    assert pace.spacing_seconds >= 2
+    assert pace.interval_seconds / pace.samples >= 8
+    assert pace.total_seconds < pace.interval_seconds
 
 
 def test_a_kernel_that_may_not_be_asked_is_absent_and_said_to_be(liar):
     def refused():
         raise CannotMeasure("NotPermitted")
 
-    collector = ClockCollector((), ClockLimits(), 16.0, refused)
+    collector = ClockCollector((), ClockLimits(), LocalSources(refused))
 
     collector.collect()
 

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rankbeat_exporter.errors import CannotMeasure, InvalidSnapshot
-from rankbeat_exporter.model.accelerator import Answer, RawChip, Snapshot
+from rankbeat_exporter.model.accelerator import VENDORS, Answer, Event, RawChip, Snapshot
 from rankbeat_exporter.parsing import vendor
 from rankbeat_exporter.server.vendor import VendorServer
 from rankbeat_exporter.sources import vendor_child, vendor_socket
@@ -25,18 +25,36 @@ ANSWERS = st.builds(Answer, st.integers(-100000, 0), st.lists(st.integers() | st
 CHIPS = st.builds(
     RawChip, st.integers(0, 99), st.integers(0, 9), st.dictionaries(st.text(max_size=9), ANSWERS, max_size=4)
 )
+EVENTS = st.builds(
+    Event,
+    *[st.text(max_size=9)] * 3,
+    st.integers(0, 999),
+    st.integers(1, 9),
+    st.floats(allow_nan=False, allow_infinity=False),
+)
 SNAPSHOTS = st.builds(
     Snapshot,
     st.text(max_size=9),
     st.text(max_size=9),
     st.lists(CHIPS, max_size=3).map(tuple),
     st.integers(0, 9),
+    st.sampled_from(["", *VENDORS]),
+    st.lists(EVENTS, max_size=3).map(tuple),
 )
 
 
 @given(SNAPSHOTS)
 def test_a_snapshot_survives_the_wire(snapshot):
     assert vendor.snapshot(vendor.snapshot_bytes(snapshot)) == snapshot
+
+
+def test_an_answer_holds_one_snapshot_of_each_vendor():
+    found = (Snapshot("", vendor="huawei"), Snapshot("LibraryNotFound", vendor="nvidia"))
+    lines = [vendor.snapshot_bytes(one) for one in found]
+
+    assert vendor.snapshots(b"".join(lines)) == found
+    with pytest.raises(InvalidSnapshot):
+        vendor.snapshots(lines[0] * 2)
 
 
 @pytest.mark.parametrize(
@@ -75,7 +93,8 @@ def child(driver_root, script, monkeypatch):
     made = []
 
     def make(root=driver_root, deadline_seconds=10.0, start=None):
-        made.append(vendor_child.VendorChild(start or partial(vendor_child.start_child, root), deadline_seconds))
+        starting = partial(vendor_child.start_child, "huawei", vendor_child.DriverRoots(root))
+        made.append(vendor_child.VendorChild(start or starting, deadline_seconds))
         return made[-1]
 
     yield make
@@ -189,7 +208,7 @@ def environment_of(pid: int) -> list[bytes]:
 
 
 def test_the_environment_leads_the_loader_to_the_librarys_neighbours(child, tmp_path, monkeypatch):
-    made = vendor_child.start_child(tmp_path)
+    made = vendor_child.start_child("huawei", vendor_child.DriverRoots(tmp_path))
 
     environment = environment_of(made.pid)
     made.communicate()
@@ -204,10 +223,10 @@ def served(tmp_path):
     path.write_text("left over by a container that was killed")
     give = [lambda: Snapshot("LibraryNotFound")]
 
-    def snapshot():
-        return give[0]()
+    def snapshots():
+        return (give[0](),)
 
-    server = VendorServer(path, snapshot)
+    server = VendorServer(path, snapshots)
     thread = threading.Thread(target=server.serve)
     thread.start()
     yield path, give
@@ -220,7 +239,7 @@ def test_each_connection_gets_one_snapshot(served):
     path, give = served
     give[0] = lambda: Snapshot("", restarts=3)
 
-    assert [vendor_socket.snapshot(path, 5.0).restarts for _ in range(3)] == [3, 3, 3]
+    assert [vendor_socket.snapshots(path, 5.0)[0].restarts for _ in range(3)] == [3, 3, 3]
 
 
 def test_only_owner_and_group_may_connect(served):
@@ -231,11 +250,11 @@ def test_a_snapshot_that_fails_leaves_the_server_up(served):
     path, give = served
     give[0] = lambda: 1 / 0
     with pytest.raises(CannotMeasure, match="InvalidSnapshot"):
-        vendor_socket.snapshot(path, 5.0)
+        vendor_socket.snapshots(path, 5.0)
 
     give[0] = lambda: Snapshot("")
 
-    assert vendor_socket.snapshot(path, 5.0).reason == ""
+    assert vendor_socket.snapshots(path, 5.0)[0].reason == ""
 
 
 def test_a_server_that_is_not_there_or_does_not_answer_is_unavailable(served, tmp_path):
@@ -249,7 +268,7 @@ def test_a_server_that_is_not_there_or_does_not_answer_is_unavailable(served, tm
     give[0] = late
 
     with pytest.raises(CannotMeasure, match="SocketUnavailable"):
-        vendor_socket.snapshot(tmp_path / "none.sock", 5.0)
+        vendor_socket.snapshots(tmp_path / "none.sock", 5.0)
     with pytest.raises(CannotMeasure, match="SocketUnavailable"):
-        vendor_socket.snapshot(path, 0.05)
+        vendor_socket.snapshots(path, 0.05)
     released.set()

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 GOLDEN = Path(__file__).parent / "golden"
 RELEASE = Release("rankbeat", "f1e2d3c4")
 SMALLEST = {"images": {"node": "rankbeat/node:1", "aggregator": "rankbeat/aggregator:1"}}
+NPU = {"driverRoot": "/opt/driver", "resources": ["acme.example/npu"], "rankTables": True}
 LARGEST = {
     "images": {"node": "mirror/node:1", "aggregator": "mirror/aggregator:1"},
     "imagePullPolicy": "Always",
@@ -39,7 +40,7 @@ LARGEST = {
         "resources": {"limits": {"memory": "256Mi"}},
     },
     "clock": {"servers": ["ntp1", "ntp2:1123"], "offsetLimit": "10ms"},
-    "devices": {"enabled": True, "nodeSelector": {"npu": "true"}, "npu": {"driverRoot": "/opt/driver"}},
+    "devices": {"exporter": "builtin", "nodeSelector": {"npu": "true"}, "npu": NPU},
     "aggregator": {"resources": {"limits": {"memory": "1Gi"}}},
 }
 
@@ -73,8 +74,11 @@ def test_an_api_server_takes_it(kube: Kube, document):
 
 
 def test_devices_that_are_not_asked_for_must_not_be_there():
-    assert fleet.desired(model.fleet(SMALLEST), RELEASE).absent_daemon_sets == ("rankbeat-devices",)
-    assert fleet.desired(model.fleet(LARGEST), RELEASE).absent_daemon_sets == ()
+    assert fleet.desired(model.fleet(SMALLEST), RELEASE).absent_daemon_sets == (
+        "rankbeat-devices",
+        "rankbeat-devices-nvidia",
+    )
+    assert fleet.desired(model.fleet(LARGEST), RELEASE).absent_daemon_sets == ("rankbeat-devices-nvidia",)
 
 
 @pytest.mark.parametrize("document", [SMALLEST, LARGEST], ids=["smallest", "largest"])
@@ -90,7 +94,7 @@ def test_only_the_vendor_part_is_privileged_and_it_holds_no_token(document):
     }
 
     assert privileged <= {"vendor"}
-    assert with_token == {"collector", "aggregator"}
+    assert with_token - {"devices"} == {"collector", "aggregator"}
     assert all(spec["automountServiceAccountToken"] is False for spec in pods.values())
     assert {c["securityContext"]["readOnlyRootFilesystem"] for c, _ in containers.values()} == {True}
 

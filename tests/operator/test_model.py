@@ -6,10 +6,10 @@ from operator_builders import a_monitor_manifest
 from rankbeat_contract import monitor as contract
 from rankbeat_operator.errors import InvalidFleetError
 from rankbeat_operator.model import fleet, monitors, observed, pods, verdicts, workloads
-from rankbeat_operator.model.fleet import Clock, Devices, Fleet, Node, Placement
+from rankbeat_operator.model.fleet import Clock, Devices, Fleet, Node, Nvidia, Placement
 from rankbeat_operator.model.monitors import Monitor, Target
 from rankbeat_operator.model.pods import Container, Exit, Injection, ObjectEvent, Owner, Pod
-from rankbeat_operator.model.verdicts import Incident, JobVerdict, Suspect
+from rankbeat_operator.model.verdicts import Incident, JobVerdict, Outputs, Suspect, Taps
 from rankbeat_operator.model.workloads import Workload
 
 A_POD = {
@@ -170,6 +170,8 @@ def test_verdicts_as_the_aggregator_writes_them():
                 "loss": None,
                 "phase": "build",
                 "pods_without_ring": ["llm-1-y"],
+                "outputs": {"llm-0-x": {"troubles": ["rows_lost", "odd", "full"], "rows_written": 5, "rows_lost": 2}},
+                "taps": {"ranks": 2, "ranks_refusing": 1, "refused": 2, "unresolved_paths": [1]},
                 "incidents": [
                     {
                         "kind": "crash",
@@ -187,7 +189,14 @@ def test_verdicts_as_the_aggregator_writes_them():
 
     assert verdicts.verdicts(answer).jobs == {
         ("team-a", "llm", "j1"): JobVerdict(
-            "j1", 2, 1, phase="build", pods_without_ring=("llm-1-y",), incidents=(crash,)
+            "j1",
+            2,
+            1,
+            phase="build",
+            pods_without_ring=("llm-1-y",),
+            incidents=(crash,),
+            outputs={"llm-0-x": Outputs(("full", "rows_lost"), 5, 2)},
+            taps=Taps(2, 1, 2, (1,)),
         )
     }
 
@@ -211,6 +220,14 @@ def test_a_fleet_with_every_field():
         "priorityClassName": "high",
         "resources": {"limits": {"memory": "1Gi"}},
     }
+    npu = {"driverRoot": "/opt/driver", "resources": ["acme.example/npu"], "rankTables": True}
+    nvidia = {
+        "exporter": "builtin",
+        "nodeSelector": {"gpu": "true"},
+        "runtimeClassName": "gpus",
+        "driverRoot": "/run/nvidia/driver/",
+        "mig": True,
+    }
     document = {
         "images": {"operator": "o:1", "node": "n:1", "aggregator": "a:1"},
         "imagePullPolicy": "Always",
@@ -225,7 +242,7 @@ def test_a_fleet_with_every_field():
             **placement,
         },
         "clock": {"servers": ["ntp1", "ntp2:1123"], "offsetLimit": "10ms", "resources": {"limits": {"cpu": "1"}}},
-        "devices": {"enabled": True, "npu": {"driverRoot": "/opt/driver"}, **placement},
+        "devices": {"exporter": "builtin", "npu": npu, "nvidia": nvidia, **placement},
         "aggregator": placement,
     }
     placed = Placement({"a": "b"}, ({"operator": "Exists"},), "high", {"limits": {"memory": "1Gi"}})
@@ -238,7 +255,20 @@ def test_a_fleet_with_every_field():
         {"team": "ml"},
         Node(2.0, 0.25, "/data/kubelet", "/data/log/pods", placed, {"type": "spc_t"}),
         Clock(("ntp1", "ntp2:1123"), 0.01, {"limits": {"cpu": "1"}}),
-        Devices(is_enabled=True, placement=placed, npu_driver_root="/opt/driver"),
+        Devices(
+            is_enabled=True,
+            placement=placed,
+            npu_driver_root="/opt/driver",
+            npu_resources=("acme.example/npu",),
+            reads_rank_tables=True,
+            nvidia=Nvidia(
+                is_enabled=True,
+                placement=Placement({"gpu": "true"}, (), "high", placed.resources),
+                runtime_class_name="gpus",
+                driver_root="/run/nvidia/driver",
+                reads_mig=True,
+            ),
+        ),
         placed,
     )
 
@@ -266,7 +296,7 @@ IMAGES = {"images": {"node": "n:1", "aggregator": "a:1"}}
         pytest.param({**IMAGES, "node": {"kubeletRoot": "/a/../etc"}}, "without ..", id="path that climbs"),
         pytest.param({**IMAGES, "node": {"podLogs": "pods"}}, "node.podLogs of fleet.yaml is 'pods'", id="relative"),
         pytest.param(
-            {**IMAGES, "devices": {"enabled": "yes"}}, "devices.enabled of fleet.yaml is 'yes'", id="no boolean"
+            {**IMAGES, "devices": {"exporter": "yes"}}, "devices.exporter of fleet.yaml is 'yes'", id="no exporter"
         ),
         pytest.param(
             {**IMAGES, "clock": {"servers": "ntp1"}}, "clock.servers of fleet.yaml is 'ntp1', write a list", id="list"

@@ -44,7 +44,7 @@ IDENTITY = [
 ]
 OWN_MOUNTS = [
     {"name": "rankbeat-config", "mountPath": "/rankbeat/config", "readOnly": True},
-    {"name": "rankbeat", "mountPath": "/rankbeat/ring", "readOnly": True},
+    {"name": "rankbeat", "mountPath": "/rankbeat/ring"},
 ]
 
 
@@ -58,6 +58,7 @@ def test_the_whole_sidecar():
             "image": "rankbeat/node:1",
             "imagePullPolicy": "IfNotPresent",
             "command": ["python3", "-m", "rankbeat_collector", "sidecar"],
+            "args": ["--status-file", "/rankbeat/ring/outputs.json"],
             "env": [*ENV, {"name": "RANKBEAT_OUT", "value": names.OUTPUT_PATH}, *IDENTITY],
             "restartPolicy": "Always",
             "securityContext": {

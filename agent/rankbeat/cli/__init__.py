@@ -4,7 +4,7 @@ import importlib
 import sys
 from typing import Tuple
 
-COMMANDS: Tuple[str, ...] = ("translate", "decrypt", "audit")
+COMMANDS: Tuple[str, ...] = ("translate", "decrypt", "audit", "verify")
 """Modules of this package that add a command."""
 _NEEDED = ("typer", "rich", "yaml")
 

@@ -19,6 +19,7 @@ class Present(Protocol):
     writing: Optional[Writing]
     is_valid: bool
     records_lost: int
+    entries_lost: int
 
 
 class OutputsCollector(Collector):
@@ -36,6 +37,7 @@ class OutputsCollector(Collector):
         writing = self._present.writing
         yield self._family(metrics.OUTPUT_SETTINGS_VALID, [((), float(self._present.is_valid))])
         yield self._family(metrics.OUTPUT_RECORDS_LOST, [((), self._present.records_lost)])
+        yield self._family(metrics.OUTPUT_ENTRIES_LOST, [((), self._present.entries_lost)])
         if writing is None:
             return
         counts = writing.counts()

@@ -31,7 +31,9 @@ def key_from(path: Path) -> Key:
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise SettingsError(str(path), f"key cannot be read: {error.strerror}; mount the Secret there", "key_missing") from error
+        raise SettingsError(
+            str(path), f"key cannot be read: {error.strerror}; mount the Secret there", "key_missing"
+        ) from error
     if len(content) == KEY_BYTES:
         return Key(content)
     text = content.strip()

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Dict, FrozenSet, Iterable, List, Mapping, NamedTuple, Optional, Tuple
 
 from rankbeat_collector.model.pods import Pod
+from rankbeat_collector.model.written import Written
 from rankbeat_contract import names, ring
 
 REASONS = (
@@ -19,6 +20,7 @@ REASONS = (
     "line",
     "link",
     "name",
+    "outputs",
     "rank",
     "size",
     "state",
@@ -131,6 +133,8 @@ class PodRings:
     pod: Pod
     rings: int = 0
     refused: Tuple[Tuple[str, int], ...] = ()
+    outputs: Optional[Written] = None
+    """None where no collector beside the job has said anything."""
 
 
 @dataclass(frozen=True)

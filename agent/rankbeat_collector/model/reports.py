@@ -5,7 +5,8 @@ from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, T
 from rankbeat_collector.model import ranks, series
 from rankbeat_collector.model.exchange import Exchange
 from rankbeat_collector.model.ranks import Key, PodRings, Poll, Rank
-from rankbeat_contract import ring
+from rankbeat_collector.model.written import Written
+from rankbeat_contract import names, ring
 
 MAX_ROWS = 256
 """Newest steps and newest scalars of a rank in one report."""
@@ -14,6 +15,8 @@ _MAX_RANKS = 4096
 _TOTAL_ROWS = 20_000
 """Steps, and scalars, of all ranks in one report: with 4,096 ranks it stays below the aggregator's 8 MiB."""
 _MAX_PODS = 512
+MAX_TAPS = 128
+"""Signals and paths together; spec.attention.cells holds 64 paths at most."""
 
 Json = Dict[str, object]
 _Row = TypeVar("_Row")
@@ -130,7 +133,25 @@ def _pod(found: PodRings, wall: float) -> Json:
         "rings": found.rings,
         "has_agent": pod.has_agent,
         "refused": dict(found.refused),
+        **({} if found.outputs is None else {"outputs": _outputs(found.outputs)}),
     }
+
+
+def _outputs(written: Written) -> Json:
+    return {**written._asdict(), "troubles": list(written.troubles)}
+
+
+def _taps(rank: Rank) -> Json:
+    """How many signals could not be tapped, and which paths of spec.attention.cells fit no cell, by their places."""
+    refused = rank.latest.get(names.SCALAR_TAPS_REFUSED)
+    if refused is None or not 0 <= refused.value <= MAX_TAPS:
+        return {}
+    places = [
+        layer
+        for (name, layer), numbers in rank.layers.items()
+        if name == names.SCALAR_ATTENTION_CELLS and layer < MAX_TAPS and numbers.value == 0
+    ]
+    return {"taps": {"refused": int(refused.value), "unresolved_paths": sorted(places)}}
 
 
 def _rank(rank: Rank, mono_ns: int) -> Json:
@@ -167,6 +188,7 @@ def _rank(rank: Rank, mono_ns: int) -> Json:
         "agent_errors": state.agent_errors,
         "exception": rank.exception,
         "cpu_seconds": series.cpu_seconds(rank),
+        **_taps(rank),
     }
 
 

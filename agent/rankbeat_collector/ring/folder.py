@@ -13,7 +13,8 @@ from contextlib import contextmanager
 from typing import Dict, Iterator, List, NamedTuple, Sequence, Tuple
 
 from rankbeat_collector.errors import RefusedError
-from rankbeat_contract import ring, side
+from rankbeat_collector.model import written
+from rankbeat_contract import outputs, ring, side
 
 MAX_RINGS = 80
 """Rings read of one pod: a pod of 64 ranks, and some that a restart left behind."""
@@ -99,6 +100,14 @@ def beside(folder: int, found: Found) -> Found:
     Raises: FileNotFoundError if there is none, RefusedError if it is not to be opened, OSError else.
     """
     return _found(folder, found.name[: -len(ring.SUFFIX)] + side.SUFFIX, side.MAX_BYTES)
+
+
+def outputs_status(folder: int) -> Found:
+    """What the collector beside the job says of its outputs.
+
+    Raises: FileNotFoundError if there is none, RefusedError if it is not to be opened, OSError else.
+    """
+    return _found(folder, outputs.STATUS_FILE, written.MAX_BYTES)
 
 
 def _found(folder: int, name: str, largest: int) -> Found:

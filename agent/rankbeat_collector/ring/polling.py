@@ -13,7 +13,8 @@ from rankbeat_collector.errors import RefusedError
 from rankbeat_collector.model import ranks, reports
 from rankbeat_collector.model.pods import Pod
 from rankbeat_collector.model.ranks import Key, PodRings, Poll, Rank, Totals
-from rankbeat_collector.ring import folder, reading, sides
+from rankbeat_collector.model.written import Written
+from rankbeat_collector.ring import folder, reading, sides, status
 from rankbeat_contract import names
 
 _log = logging.getLogger(__name__)
@@ -71,6 +72,7 @@ class _PodReader:
     def __init__(self, observing: Observing) -> None:
         self._observing = observing
         self._rings: Dict[reading.Identity, reading.Ring] = {}
+        self._outputs = status.OutputsFile()
         self.records_lost = 0
         """By the last poll."""
 
@@ -91,8 +93,17 @@ class _PodReader:
                 refused = ranks.added(refused, reasons)
                 if is_alive is not None:
                     found.append(ring.rank(pod, is_alive=is_alive))
+            outcome, reasons = self._tried_outputs(fd, pod)
+            refused = ranks.added(refused, reasons)
         self._rings = read
-        return PodRings(pod, len(found), tuple(sorted(refused.items()))), found
+        return PodRings(pod, len(found), tuple(sorted(refused.items())), outcome), found
+
+    def _tried_outputs(self, fd: int, pod: Pod) -> Tuple[Optional[Written], List[Tuple[str, int]]]:
+        """What became of the pod's outputs, and what was refused."""
+        try:
+            return self._outputs.read(fd, time.time_ns(), is_over=pod.is_over), []
+        except (RefusedError, OSError) as error:
+            return None, [_reason(error)]
 
     def _tried(
         self, fd: int, file: folder.Found, ring: reading.Ring, budget: int

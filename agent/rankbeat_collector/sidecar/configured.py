@@ -29,6 +29,8 @@ class Configured:
         """Whether the file as it is now is followed."""
         self.records_lost = 0
         """By the reader of the rings, as of the last poll."""
+        self.entries_lost = 0
+        """Of side files: overwritten before they were read, or without room, as of the last poll."""
         self._retry_at = 0.0
         """When settings that cannot be followed are tried again: a key may have been mounted since."""
         self._said = ""
@@ -48,6 +50,7 @@ class Configured:
         except SettingsError as error:
             if error.trouble in _OF_KEYS:
                 self.close()
+                self.writing = None
             if str(error) != self._said:
                 what = "nothing is written" if self.writing is None else "what was read before stays"
                 _log.error("outputs cannot be followed %s; training goes on, %s", error, what)
@@ -83,9 +86,8 @@ class Configured:
 
     def close(self) -> None:
         """Write everything and end."""
-        writing, self.writing = self.writing, None
-        if writing is not None:
-            writing.close(time.monotonic(), LAST_POST_SECONDS)
+        if self.writing is not None:
+            self.writing.close(time.monotonic(), LAST_POST_SECONDS)
 
 
 def _text_of(path: str) -> str:

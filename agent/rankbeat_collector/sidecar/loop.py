@@ -13,7 +13,9 @@ from rankbeat_collector.model.pods import Pod
 from rankbeat_collector.model.ranks import Poll
 from rankbeat_collector.ring import polling
 from rankbeat_collector.sidecar.configured import Configured
+from rankbeat_collector.sidecar.health import Health
 from rankbeat_collector.sidecar.options import Settings
+from rankbeat_contract import outputs as contract
 from rankbeat_contract import ring, side
 
 _log = logging.getLogger(__name__)
@@ -21,7 +23,19 @@ _log = logging.getLogger(__name__)
 _RECORDS = 16384
 _RECORDS_OF_POD = 131072
 """A pod's own collector has no other pods to be fair to."""
-_STATUS_SECONDS = 5.0
+
+
+def _replaced(path: Path, text: str) -> None:
+    """Puts text at path, whole at every moment; the job may write to the folder too, whose links are not followed.
+
+    Raises: OSError.
+    """
+    temporary = path.with_name(f"{path.name}.{os.getpid()}")
+    temporary.unlink(missing_ok=True)
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+    with open(descriptor, "w", encoding="utf-8") as file:  # noqa: PTH123 - a descriptor
+        file.write(text)
+    temporary.replace(path)
 
 
 class Loop:
@@ -35,6 +49,7 @@ class Loop:
         source = polling.Source(given.rings, lambda: (pod,), lambda _: ())
         observing = polling.Observing(self._gathering.observe, _RECORDS, _RECORDS_OF_POD, self._take_entry)
         self._poller = polling.Poller(source, observing)
+        self._health = Health()
         self._status_at = 0.0
         self._was_readable = True
         self.latest: Optional[Poll] = None
@@ -54,6 +69,7 @@ class Loop:
         self.configured.refresh()
         poll = self.latest = self._poller.poll()
         self.configured.records_lost = poll.totals.records_lost
+        self.configured.entries_lost = sum(rank.side_lost + sum(rank.side_dropped.values()) for rank in poll.ranks)
         self._say_readable(poll)
         now = time.monotonic()
         new = self._gathering.taken()
@@ -62,7 +78,7 @@ class Loop:
             writing.take(new, [rank for rank in poll.ranks if rank.gone_mono_ns is None], now)
             writing.flush(now)
         if now >= self._status_at:
-            self._status_at = now + _STATUS_SECONDS
+            self._status_at = now + contract.STATUS_SECONDS
             self._write_status(poll)
         return poll
 
@@ -85,18 +101,14 @@ class Loop:
             "time": round(time.time(), 3),
             "pod": self._given.pod,
             "rings": sum(1 for rank in poll.ranks if rank.gone_mono_ns is None),
-            "records_lost": poll.totals.records_lost,
+            **self._health.said(self.configured, time.monotonic()),
             "refused": dict(poll.totals.refused),
             "entries_refused": self.entries_refused,
-            "entries_lost": sum(rank.side_lost for rank in poll.ranks),
-            "entries_dropped": sum(sum(rank.side_dropped.values()) for rank in poll.ranks),
             "errors": self.errors,
             "writing": None if writing is None else writing.status(),
         }
-        temporary = path.with_name(f"{path.name}.{os.getpid()}")
         try:
-            temporary.write_text(json.dumps(status, indent=2) + "\n", encoding="utf-8")
-            temporary.replace(path)
+            _replaced(path, json.dumps(status, indent=2) + "\n")
         except OSError as error:
             _log.debug("status not written path=%s error=%r", path, error)
 

@@ -113,8 +113,21 @@ def finding(seen: JobView, limits: Limits) -> Finding | None:
             f"{len(seen.ranked)} ranks make no progress {duration}"
         )
         return _finding(seen, CRITICAL, names.EVIDENCE_PROCESS_DEAD, dead, sentence)
+    sentence = _nothing_known(seen, front, duration)
+    if _may_be_over(seen):
+        sentence += "; a loop of the job's own does not say when it ends, so that this alone is no page"
+        return _finding(seen, WARNING, names.EVIDENCE_NONE, (), sentence)
     level = CRITICAL if stall >= UNCORROBORATED * limit else WARNING
-    return _finding(seen, level, names.EVIDENCE_NONE, (), _nothing_known(seen, front, duration))
+    return _finding(seen, level, names.EVIDENCE_NONE, (), sentence)
+
+
+def _may_be_over(seen: JobView) -> bool:
+    """Whether all that train do so in a loop of the job's own.
+
+    Its phase stays `train` when it has ended, and a step that compiles anew is no `build`; callbacks say both.
+    """
+    own = [member for member in seen.active if member.phase == TRAIN]
+    return bool(own) and all(member.snapshot.tier == names.TIER_HEARTBEAT for member in own)
 
 
 def _not_arrived(seen: JobView, front: _Front, limit: float, stall: float) -> Finding:

@@ -11,12 +11,15 @@ import numpy.typing as npt
 from rankbeat_aggregator.errors import InvalidReport
 from rankbeat_aggregator.model.fields import GREATEST_INTEGER, Fields
 from rankbeat_contract import names, ring
+from rankbeat_contract import outputs as contract
 
 MOST_RANKS = 4096
 """Rank processes and pods that one report may hold."""
 MOST_STEPS = 256
 MOST_SCALARS = 4096
 MOST_WORLD = 1 << 20
+MOST_PATHS = 128
+"""Places in spec.attention.cells."""
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
 _RUN = re.compile(r"[A-Za-z0-9_.-]{1,64}")
@@ -54,6 +57,25 @@ class JobKey:
 
 
 @dataclass(frozen=True, slots=True)
+class Outputs:
+    """What became of the outputs of a pod's own collector. troubles: words of rankbeat_contract.outputs.TROUBLES."""
+
+    troubles: tuple[str, ...]
+    rows_written: int = 0
+    rows_dropped: int = 0
+    records_lost: int = 0
+    entries_lost: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Taps:
+    """What a rank could not tap: how many signals, and which paths of spec.attention.cells, by their places."""
+
+    refused: int
+    unresolved_paths: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class PodReport:
     """An injected pod of the node."""
 
@@ -66,6 +88,8 @@ class PodReport:
     rings: int
     has_agent: bool = True
     """False for a pod that only a lower tier can see."""
+    outputs: Outputs | None = None
+    """None where its own collector, if it has one, has said nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +127,8 @@ class RankReport:
     """How it is seen, one of names.TIERS."""
     records_lost: int = 0
     agent_errors: int = 0
+    taps: Taps | None = None
+    """None where it taps nothing, or has not said so yet."""
     exception: str = ""
     steps: Rows = field(default_factory=lambda: _NO_STEPS, compare=False, repr=False)
     """float64 [n, 3], ascending: step, step interval, gap; NaN where the agent could not tell."""
@@ -194,7 +220,29 @@ def _pod(entry: Fields) -> PodReport:
         phase=entry.text("phase", 32),
         rings=entry.integer("rings") or 0,
         has_agent=entry.flag("has_agent", default=True),
+        outputs=_outputs(entry.nested("outputs")),
     )
+
+
+def _outputs(entry: Fields | None) -> Outputs | None:
+    if entry is None:
+        return None
+    said = entry.rows("troubles", len(contract.TROUBLES))
+    return Outputs(
+        troubles=tuple(each for each in contract.TROUBLES if each in said),
+        rows_written=entry.integer("rows_written") or 0,
+        rows_dropped=entry.integer("rows_dropped") or 0,
+        records_lost=entry.integer("records_lost") or 0,
+        entries_lost=entry.integer("entries_lost") or 0,
+    )
+
+
+def _taps(entry: Fields | None) -> Taps | None:
+    if entry is None:
+        return None
+    places = entry.rows("unresolved_paths", MOST_PATHS)
+    known = tuple(sorted({each for each in places if type(each) is int and 0 <= each < MOST_PATHS}))
+    return Taps(entry.integer("refused", most=MOST_STEPS) or 0, known)
 
 
 def _rank(entry: Fields) -> RankReport:
@@ -232,6 +280,7 @@ def _rank(entry: Fields) -> RankReport:
         tier=tier if tier in names.TIERS else names.TIER_CALLBACK,
         records_lost=entry.integer("records_lost") or 0,
         agent_errors=entry.integer("agent_errors") or 0,
+        taps=_taps(entry.nested("taps")),
         exception=exception if isinstance(exception, str) and _CLASS.fullmatch(exception) else "",
         steps=_steps(entry),
     )

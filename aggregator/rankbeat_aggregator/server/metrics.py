@@ -11,6 +11,7 @@ from rankbeat_aggregator.model.verdict import HANG, RANK_MISSING
 from rankbeat_aggregator.server.monitors import Watch
 from rankbeat_aggregator.server.service import Judged, Service
 from rankbeat_contract import metrics, names
+from rankbeat_contract import outputs as contract
 from rankbeat_contract.metrics import Metric
 
 Family = CounterMetricFamily | GaugeMetricFamily
@@ -67,6 +68,10 @@ def _add_job(families: _Families, one: Judged) -> None:
     view = one.view
     families.add(metrics.JOB_INFO, one, 1, job=one.job.name, experiment=one.settings.experiment)
     families.add(metrics.JOB_PAUSED, one, float(one.settings.paused))
+    running = [pod.report.outputs for pod in view.pods_with_outputs if pod.report.phase == "Running"]
+    for reason in contract.TROUBLES if running else ():
+        count = sum(1 for outputs in running if outputs is not None and reason in outputs.troubles)
+        families.add(metrics.JOB_OUTPUTS_TROUBLED, one, count, reason=reason)
     if not view.members:
         return
     steps = [member.finished[1] for member in view.ranked if member.finished[1] >= 0]
@@ -80,6 +85,8 @@ def _add_job(families: _Families, one: Judged) -> None:
     families.add(metrics.JOB_STALL_SECONDS, one, hang.stall_seconds(view))
     value = loss.job_loss(view)
     families.add(metrics.JOB_LOSS, one, value)
+    taps = [member.snapshot.taps.refused for member in view.members if member.snapshot.taps is not None]
+    families.add(metrics.JOB_TAPS_REFUSED, one, max(taps, default=None))
     families.add(metrics.JOB_LOSS_IS_FINITE, one, None if value is None else float(math.isfinite(value)))
     for phase, count in sorted(view.phases.items()):
         families.add(metrics.JOB_PHASE, one, count, phase=phase)

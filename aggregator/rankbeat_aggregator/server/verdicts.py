@@ -49,6 +49,8 @@ def _job(one: Judged) -> Mapping[str, object]:
         "reason": one.verdict.reason,
         "pods_without_ring": [pod.report.pod for pod in view.pods_without_ring],
         "tiers": _tiers(view),
+        "outputs": _outputs(view),
+        "taps": _taps(view),
         "agent_errors": sum(snapshot.agent_errors for snapshot in snapshots),
         "records_lost": sum(snapshot.records_lost for snapshot in snapshots),
         "incidents": [_incident(incident) for incident in one.verdict.incidents],
@@ -63,6 +65,32 @@ def _tiers(view: JobView) -> Mapping[str, str]:
         pod, tier = member.snapshot.pod, member.snapshot.tier
         by_pod[pod] = max(by_pod.get(pod, tier), tier, key=order)
     return by_pod
+
+
+def _outputs(view: JobView) -> Mapping[str, object]:
+    """What became of the outputs, by the pod's name, where a pod's own collector has said it."""
+    return {
+        pod.report.pod: {
+            "troubles": list(said.troubles),
+            "rows_written": said.rows_written,
+            "rows_lost": said.rows_dropped + said.records_lost + said.entries_lost,
+        }
+        for pod in view.pods_with_outputs
+        if (said := pod.report.outputs) is not None
+    }
+
+
+def _taps(view: JobView) -> Mapping[str, object] | None:
+    """What could not be tapped, null while no rank has said anything of taps."""
+    said = [member.snapshot.taps for member in view.members if member.snapshot.taps is not None]
+    if not said:
+        return None
+    return {
+        "ranks": len(said),
+        "ranks_refusing": sum(1 for taps in said if taps.refused),
+        "refused": max(taps.refused for taps in said),
+        "unresolved_paths": sorted({place for taps in said for place in taps.unresolved_paths}),
+    }
 
 
 def _phase(view: JobView) -> str | None:

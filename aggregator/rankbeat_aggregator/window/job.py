@@ -1,6 +1,6 @@
 """One job: its processes by attempt, its pods, its open incidents."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from rankbeat_aggregator.model.report import JobKey, PodReport, RankReport
 from rankbeat_aggregator.model.verdict import Verdict
@@ -77,7 +77,9 @@ def fold_pod(job: Job, report: PodReport, node: str, sent: float, received: floa
         known = job.pods[report.pod_uid] = Pod(node, report, sent, received)
     known.first_seen = min(known.first_seen, sent)
     if received >= known.received:
-        known.node, known.report, known.received = node, report, received
+        # Once the pod is over its volume goes, and with it the file: what it last said stays.
+        kept = report if report.outputs is not None else replace(report, outputs=known.report.outputs)
+        known.node, known.report, known.received = node, kept, received
     if not report.is_deleting:
         return False
     is_new = known.deleting_since is None

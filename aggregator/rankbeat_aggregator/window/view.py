@@ -61,6 +61,8 @@ class JobView:
     """Ranks that should report: those that ever claimed a ring, all of the world while an injected pod has none."""
     nodes: Mapping[str, NodeView]
     pods_without_ring: tuple[Pod, ...]
+    pods_with_outputs: tuple[Pod, ...]
+    """Pods whose own collector has said what became of their outputs, by name; of one name the newest."""
     deleting_since: float | None
     """Newest time at which a pod of the job was first seen being deleted, None if none is."""
     has_pods: bool
@@ -120,6 +122,7 @@ def view(fleet: Fleet, job: Job, now: float) -> JobView:
         expected=max(len(ranked), world_size or 0) if without_ring and ranked else len(ranked),
         nodes=nodes,
         pods_without_ring=without_ring,
+        pods_with_outputs=_pods_with_outputs(listed),
         deleting_since=max((at for pod in job.pods.values() if (at := pod.deleting_since) is not None), default=None),
         has_pods=bool(listed) or any(member.is_silent for member in members),
         last_listed=max((pod.received for pod in job.pods.values()), default=job.last_seen),
@@ -179,6 +182,12 @@ def _pods_without_ring(listed: Sequence[Pod], members: Sequence[Member]) -> tupl
         and pod.report.pod_uid not in with_ring
     )
     return tuple(sorted(found, key=lambda pod: pod.report.pod))
+
+
+def _pods_with_outputs(listed: Sequence[Pod]) -> tuple[Pod, ...]:
+    said = (pod for pod in listed if pod.report.outputs is not None)
+    by_name = {pod.report.pod: pod for pod in sorted(said, key=lambda pod: pod.received)}
+    return tuple(by_name[name] for name in sorted(by_name))
 
 
 def _world_size(processes: Sequence[Process]) -> int | None:

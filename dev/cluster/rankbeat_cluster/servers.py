@@ -54,13 +54,17 @@ def start(
 
 
 def started_ticks(pid: int) -> int | None:
-    """When a live process started; None for one that is gone or a zombie."""
+    """When a live process started; None for one that is gone or a zombie.
+
+    A zombie whose other threads are still ending lives: it holds its files and ports.
+    """
     try:
         with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:  # noqa: PTH123 - hot in loops
             fields = file.read().rpartition(")")[2].split()
     except (FileNotFoundError, ProcessLookupError):
         return None
-    return None if fields[0] in "ZX" else int(fields[19])
+    threads = int(fields[17])
+    return None if fields[0] in "ZX" and threads <= 1 else int(fields[19])
 
 
 def is_running(server: Server) -> bool:

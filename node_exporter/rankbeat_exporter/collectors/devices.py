@@ -9,23 +9,22 @@ from typing import TYPE_CHECKING
 
 from rankbeat_exporter.errors import CannotMeasure
 from rankbeat_exporter.model import accelerator
+from rankbeat_exporter.model.accelerator import Failure, Readings
+from rankbeat_exporter.model.assignment import Known
 from rankbeat_exporter.model.collection import Collection
-from rankbeat_exporter.parsing import dcmi, nvml
+from rankbeat_exporter.parsing import ascend, nvml
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rankbeat_exporter.model.accelerator import Accelerator, Event, Failure, RawChip, Snapshot
+    from rankbeat_exporter.model.accelerator import Accelerator, Event, Snapshot
 
 _log = logging.getLogger(__name__)
 
 COLLECTOR = "accelerators"
 
-_MEANINGS: dict[str, Callable[[RawChip], tuple[Accelerator, tuple[Failure, ...]]]] = {
-    accelerator.VENDOR_HUAWEI: dcmi.accelerator,
-    accelerator.VENDOR_NVIDIA: nvml.accelerator,
-}
-"""How a vendor's raw answers read."""
+DEADLINE = "deadline"
+"""Code of a call that did not return within its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +36,9 @@ class VendorView:
     events: tuple[Event, ...]
     failures: tuple[tuple[Failure, int], ...]
     restarts: int
+    unkillable: int
+    source: str
+    """library or tool; empty while the devices are unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,23 +97,37 @@ class DevicesCollector:
             collection = replace(collection, reason=accelerator.STALE)
         return DevicesView(vendors, (collection,))
 
+    def known(self) -> tuple[Known, ...]:
+        """The devices that are listed now."""
+        return tuple(
+            Known(one.vendor, each.device, each.uuid) for one in self.view().vendors for each in one.accelerators or ()
+        )
+
     def _vendor_view(self, snapshot: Snapshot) -> VendorView:
-        readings: list[Accelerator] | None = None
-        faults: list[Failure] = []
         failures = self._failures.setdefault(snapshot.vendor, {})
-        if not snapshot.reason:
-            read = _MEANINGS[snapshot.vendor]
-            readings = []
-            for chip in snapshot.chips:
-                reading, of_chip = read(chip)
-                readings.append(nvml.with_xids(reading, snapshot.events))
-                faults += of_chip
-            for fault in faults:
-                failures[fault] = failures.get(fault, 0) + 1
+        readings = None if snapshot.reason else _MEANINGS[snapshot.vendor](snapshot)
+        hung = (Failure(snapshot.hung.split()[0], DEADLINE),) if snapshot.hung else ()
+        for fault in readings.failures if readings else hung:
+            failures[fault] = failures.get(fault, 0) + 1
         return VendorView(
             vendor=snapshot.vendor,
-            accelerators=None if readings is None else tuple(readings),
+            accelerators=readings.accelerators if readings else None,
             events=snapshot.events,
             failures=tuple(sorted(failures.items())),
             restarts=snapshot.restarts,
+            unkillable=snapshot.unkillable,
+            source=readings.source if readings else "",
         )
+
+
+def _gpus(snapshot: Snapshot) -> Readings:
+    read = tuple(map(nvml.accelerator, snapshot.chips))
+    gpus = tuple(nvml.with_xids(gpu, snapshot.events) for gpu, _ in read)
+    return Readings(gpus, tuple(failure for _, of_gpu in read for failure in of_gpu))
+
+
+_MEANINGS: dict[str, Callable[[Snapshot], Readings]] = {
+    accelerator.VENDOR_HUAWEI: ascend.readings,
+    accelerator.VENDOR_NVIDIA: _gpus,
+}
+"""How a vendor's raw answers read."""

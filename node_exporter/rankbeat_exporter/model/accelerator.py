@@ -48,7 +48,7 @@ class RawChip:
     card: int
     device: int
     answers: dict[str, Answer]
-    repeated: tuple[str, ...] = ()
+    repeated: tuple[str, ...] = field(default=(), compare=False)
     """Keys of answers that an earlier collection got: shown again, counted no more."""
 
 
@@ -122,3 +122,14 @@ class Failure(NamedTuple):
 
     call: str
     code: str
+
+
+LIBRARY, TOOL = "library", "tool"
+
+
+class Readings(NamedTuple):
+    """All of a vendor's devices, each call of this collection that gave nothing usable, and LIBRARY or TOOL."""
+
+    accelerators: tuple[Accelerator, ...]
+    failures: tuple[Failure, ...]
+    source: str = LIBRARY

@@ -25,6 +25,8 @@ class DevicesSection:
 
     socket: that of a vendor part of its own; empty: this process starts the vendors' children itself.
     deadline_seconds: for one collection. vendors: those that the node must have; empty: those that are found.
+    pod_resources: the kubelet's socket of that service, in a pod that may list pods; empty: devices are not joined with
+    pods. npu_resources: extended resources beside huawei.com/... . rank_tables: whether ConfigMaps with them are read.
     """
 
     interval_seconds: float = 5.0
@@ -33,6 +35,9 @@ class DevicesSection:
     npu_driver_root: str = "/usr/local/Ascend/driver"
     nvidia_driver_root: str = ""
     socket: str = ""
+    pod_resources: str = ""
+    npu_resources: tuple[str, ...] = ()
+    rank_tables: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,13 +15,14 @@ if TYPE_CHECKING:
 Section = dict[str, object]
 
 _CLOCK = ("enabled", "servers", "chrony", "round_interval", "offset_limit", "error_limit")
-_DEVICES = ("enabled", "interval", "deadline", "vendors", "npu_driver_root", "nvidia_driver_root", "socket")
+_JOIN = ("pod_resources", "npu_resources", "rank_tables")
+_DEVICES = ("enabled", "interval", "deadline", "vendors", "npu_driver_root", "nvidia_driver_root", "socket", *_JOIN)
 _WEB = ("port", "address", "certificate", "key", "client_ca", "token_file")
 _LONGEST_SECONDS = 3600.0
 
 
 def configuration(document: Mapping[str, object], node: str) -> Configuration:
-    """What the document asks for. node: this machine's name, unless the document gives one. Nothing given: all defaults.
+    """What the document asks for. node: this machine's name, unless the document gives one.
 
     Raises: InvalidConfiguration.
     """
@@ -65,7 +66,6 @@ def _clock(section: Section) -> ClockSection:
     return ClockSection(
         servers=_texts(section, "servers", "clock"),
         chrony=_text(section, "chrony", "clock", default.chrony),
-        chrony=_text(section, "chrony", "clock", default.chrony),
         round_interval_seconds=_duration(section, "round_interval", "clock", default.round_interval_seconds),
         offset_limit_seconds=_duration(section, "offset_limit", "clock", default.offset_limit_seconds),
         error_limit_seconds=_duration(section, "error_limit", "clock", default.error_limit_seconds),
@@ -84,6 +84,9 @@ def _devices(section: Section) -> DevicesSection:
         npu_driver_root=_text(section, "npu_driver_root", "devices", default.npu_driver_root),
         nvidia_driver_root=_text(section, "nvidia_driver_root", "devices", ""),
         socket=_text(section, "socket", "devices", ""),
+        pod_resources=_text(section, "pod_resources", "devices", ""),
+        npu_resources=_texts(section, "npu_resources", "devices"),
+        rank_tables=_boolean(section, "rank_tables", "devices", default=False),
     )
 
 
@@ -100,8 +103,8 @@ def _section(top: Section, key: str, known: tuple[str, ...]) -> Section:
     return _known(given, f"[{key}]", known)
 
 
-def _boolean(section: Section, key: str, where: str) -> bool:
-    given = section.get(key, True)
+def _boolean(section: Section, key: str, where: str, *, default: bool = True) -> bool:
+    given = section.get(key, default)
     if not isinstance(given, bool):
         raise InvalidConfiguration(f"{where}.{key}", f"is {given!r}, write true or false")
     return given

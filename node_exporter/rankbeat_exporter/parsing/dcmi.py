@@ -35,6 +35,12 @@ class _Rule(NamedTuple):
 
 
 _ANY = 2**63
+_PARTS = tuple(
+    prefix + figure
+    for prefix in ("", "ddr_")
+    for figure in ("ecc_errors_total", "ecc_lifetime_errors_total", "isolated_pages")
+)
+"""Figures with one more label, its kind, that GPUs have too."""
 _RULES = (
     _Rule("health_level", "health", 0, 0, 3),
     _Rule("utilization_ratio", "utilization", 0, 0, 100, divisor=100),
@@ -75,10 +81,11 @@ def accelerator(chip: RawChip) -> tuple[Accelerator, tuple[Failure, ...]]:
             failures.setdefault(Failure(rule.call, fault if isinstance(raw, int) else MALFORMED))
     _drop_impossible_memory(figures, failures)
     _settle_ddr(figures, failures)
-    _withhold_idle_readings(figures)
+    withhold_idle_readings(figures)
     rows, lost = dcmi_rows.rows(chip.answers)
     for call in lost:
         failures.setdefault(Failure(call, MALFORMED))
+    _add_sums(figures, rows, chip)
     for call, answer in chip.answers.items():
         if answer.code:
             failures.setdefault(Failure(call, HUNG if answer.code == CODE_HUNG else str(answer.code)))
@@ -92,6 +99,11 @@ def accelerator(chip: RawChip) -> tuple[Accelerator, tuple[Failure, ...]]:
         figures=figures,
         error_codes=_error_codes(chip.answers.get("errors")),
         rows=rows,
+        parts={
+            figure: {label: number for (label,), number in rows.pop(figure, {}).items()}
+            for figure in _PARTS
+            if figure in rows
+        },
         card_power_watts=figures.pop("card_power_watts", None),
     )
     return reading, tuple(failure for failure in failures if failure.call not in chip.repeated)
@@ -130,7 +142,7 @@ def _settle_ddr(figures: dict[str, float], failures: dict[Failure, None]) -> Non
         figures["ddr_used_bytes"] = size - available
 
 
-def _withhold_idle_readings(figures: dict[str, float]) -> None:
+def withhold_idle_readings(figures: dict[str, float]) -> None:
     """Drops zeros of AI Core and vector that the whole chip's load contradicts.
 
     While the vendor's profiler is on both read 0 without a meaning (DCMI reference, dcmi_get_device_utilization_rate). The
@@ -145,6 +157,20 @@ def _withhold_idle_readings(figures: dict[str, float]) -> None:
     if is_contradicted:
         for part in parts:
             figures.pop(part, None)
+
+
+def _add_sums(figures: dict[str, float], rows: dcmi_rows.Rows, chip: RawChip) -> None:
+    """What has no call of its own: processes, their memory, and bytes over PCIe of all kinds."""
+    processes = chip.answers.get("processes")
+    if processes is not None and not processes.code:
+        used = rows.get("process_memory_by_pid_bytes", {})
+        figures["processes"] = float(len(used))
+        figures["process_memory_bytes"] = sum(used.values())
+    transactions = rows.get("pcie_transaction_bytes_per_second", {})
+    for direction in ("transmit", "receive"):
+        means = [transactions.get((direction, kind, "average")) for kind in dcmi_rows.PCIE_TRANSACTIONS]
+        if all(mean is not None for mean in means):
+            figures[f"pcie_{direction}_bytes_per_second"] = sum(mean for mean in means if mean is not None)
 
 
 def _integers(answer: Answer | None, count: int) -> tuple[int, ...] | None:

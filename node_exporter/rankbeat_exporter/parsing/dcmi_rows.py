@@ -75,15 +75,14 @@ def _network_health(numbers: tuple[int, ...], _: Mapping[str, Answer]) -> Iterat
         yield from network_health(NETWORK_STATES[numbers[0]])
 
 
-def _ecc(memory: str) -> Callable[[tuple[int, ...], Mapping[str, Answer]], Iterator[Row]]:
+def _ecc(prefix: str) -> Callable[[tuple[int, ...], Mapping[str, Answer]], Iterator[Row]]:
+    """Of the memory whose figures begin with the prefix: none for the HBM, as for a GPU's memory."""
+
     def parse(numbers: tuple[int, ...], _: Mapping[str, Answer]) -> Iterator[Row]:
-        severities = ("corrected", "uncorrected")
-        for place, severity in enumerate(severities):
-            for scope, first in (("boot", 1), ("lifetime", 3)):
+        for place, kind in enumerate(("corrected", "uncorrected")):
+            for figure, first in (("ecc_errors_total", 1), ("ecc_lifetime_errors_total", 3), ("isolated_pages", 5)):
                 if (number := numbers[first + place]) not in NO_NUMBERS:
-                    yield "ecc_errors_total", (memory, severity, scope), float(number)
-            if (number := numbers[5 + place]) not in NO_NUMBERS:
-                yield "memory_isolated_pages", (memory, severity), float(number)
+                    yield prefix + figure, (kind,), float(number)
 
     return parse
 
@@ -125,7 +124,7 @@ def _pcie_bandwidth(numbers: tuple[int, ...], _: Mapping[str, Answer]) -> Iterat
                 number = numbers[first + 3 * kind + place]
                 if number not in NO_NUMBERS:
                     yield (
-                        "pcie_bytes_per_second",
+                        "pcie_transaction_bytes_per_second",
                         (direction, transaction, statistic),
                         float(number * PCIE_MEGABYTE_PER_MILLISECOND),
                     )
@@ -148,13 +147,13 @@ def _processes(numbers: tuple[int, ...], _: Mapping[str, Answer]) -> Iterator[Ro
     """Process id and bytes by turns; an id of 0 is an empty place."""
     for process, used in zip(numbers[::2], numbers[1::2], strict=True):
         if process > 0 and used not in NO_NUMBERS:
-            yield "process_memory_used_bytes", (str(process),), float(used)
+            yield "process_memory_by_pid_bytes", (str(process),), float(used)
 
 
 _PARSERS: dict[str, Callable[[tuple[int, ...], Mapping[str, Answer]], Iterator[Row]]] = {
     "network_health": _network_health,
-    "ecc_hbm": _ecc("hbm"),
-    "ecc_ddr": _ecc("ddr"),
+    "ecc_hbm": _ecc(""),
+    "ecc_ddr": _ecc("ddr_"),
     "hccs": _hccs,
     "hccs_bandwidth": _hccs_bandwidth,
     "pcie_bandwidth": _pcie_bandwidth,

@@ -66,21 +66,18 @@ def snapshot(line: bytes) -> Snapshot:
     except (ValueError, RecursionError) as error:
         raise InvalidSnapshot("line", f"is no JSON: {error}") from error
     given = _object(given, "line")
-    chips, events, texts = (given.get(field, []) for field in ("chips", "events", "texts"))
-    if "chips" not in given or not all(isinstance(each, list) for each in (chips, events, texts)):
-        raise InvalidSnapshot("chips, events or texts", "is no list")
     if given.get("vendor") not in (*VENDORS, VENDOR_NONE):
         raise InvalidSnapshot("vendor", "is none")
     return Snapshot(
         reason=_text(given.get("reason"), "reason"),
         detail=_text(given.get("detail"), "detail"),
-        chips=tuple(_chip(chip) for chip in chips),
+        chips=tuple(_chip(chip) for chip in _list(given, "chips")),
         restarts=_integer(given.get("restarts"), "restarts"),
         vendor=_text(given.get("vendor"), "vendor"),
-        events=tuple(_event(event) for event in events),
+        events=tuple(_event(event) for event in _list(given, "events")),
         unkillable=_integer(given.get("unkillable", 0), "unkillable"),
         hung=_text(given.get("hung", ""), "hung"),
-        texts=tuple(_tool_text(text) for text in texts),
+        texts=tuple(_tool_text(text) for text in _list(given, "texts")),
     )
 
 
@@ -90,8 +87,9 @@ def _event(given: object) -> Event:
     seconds = given[5]
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not math.isfinite(seconds):
         raise InvalidSnapshot("events", "has no time")
-    texts = (_text(entry, "events") for entry in given[:3])
-    return Event(*texts, *(_integer(entry, "events") for entry in given[3:5]), float(seconds))
+    device, uuid, model = (_text(entry, "events") for entry in given[:3])
+    code, count = (_integer(entry, "events") for entry in given[3:5])
+    return Event(device, uuid, model, code, count, float(seconds))
 
 
 def _tool_text(given: object) -> ToolText:
@@ -107,11 +105,8 @@ def _chip(given: object) -> RawChip:
         if not isinstance(row, list) or not row or not all(_is_scalar(entry) for entry in row):
             raise InvalidSnapshot(f"answers.{call}", "is no list of numbers and texts")
         answers[call] = Answer(_integer(row[0], f"answers.{call}"), tuple(row[1:]))
-    repeated = chip.get("repeated", [])
-    if not isinstance(repeated, list):
-        raise InvalidSnapshot("repeated", "is no list")
-    ids = (_integer(chip.get(field), field) for field in ("card", "device"))
-    return RawChip(*ids, answers, tuple(_text(key, "repeated") for key in repeated))
+    card, device = (_integer(chip.get(field), field) for field in ("card", "device"))
+    return RawChip(card, device, answers, tuple(_text(key, "repeated") for key in _list(chip, "repeated")))
 
 
 def _is_scalar(entry: object) -> bool:
@@ -122,6 +117,13 @@ def _object(given: object, field: str) -> dict[str, object]:
     if not isinstance(given, dict):
         raise InvalidSnapshot(field, "is no object")
     return given
+
+
+def _list(given: dict[str, object], field: str) -> list[object]:
+    found = given.get(field)
+    if not isinstance(found, list):
+        raise InvalidSnapshot(field, "is no list")
+    return found
 
 
 def _integer(given: object, field: str) -> int:

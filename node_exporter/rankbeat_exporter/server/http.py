@@ -24,17 +24,17 @@ MAX_CONNECTIONS = 32
 """More are closed at once: each costs a thread."""
 
 Answer = tuple[int, str, bytes]
+Request = socket.socket | tuple[bytes, socket.socket]
+"""What socketserver calls one: of a TCP server it is the connection."""
 
 
 class HttpServer(ThreadingHTTPServer):
-    """Serves pages by path; IPv4 and IPv6 where the kernel has both. pages and files may be replaced while it serves."""
+    """Serves pages by path; IPv4 and IPv6 where the kernel has both. pages and files may be replaced meanwhile."""
 
     daemon_threads = True
     request_queue_size = 64
 
-    def __init__(
-        self, port: int, pages: Mapping[str, Page], address: str = "", files: WebFiles | None = None
-    ) -> None:
+    def __init__(self, port: int, pages: Mapping[str, Page], address: str = "", files: WebFiles | None = None) -> None:
         """files: None for plain HTTP without a token."""
         is_dual = not address and socket.has_dualstack_ipv6()
         self.address_family = socket.AF_INET6 if is_dual or ":" in address else socket.AF_INET
@@ -53,32 +53,32 @@ class HttpServer(ThreadingHTTPServer):
         self.server_address = self.socket.getsockname()
         self.server_name, self.server_port = "", self.server_address[1]
 
-    def process_request(self, request: socket.socket | tuple[bytes, socket.socket], client_address: object) -> None:
+    def process_request(self, request: Request, client_address: object) -> None:
         if not self._places.acquire(blocking=False):
             _log.warning("connection closed, there are %d already client=%s", MAX_CONNECTIONS, client_address)
             self.shutdown_request(request)
             return
         try:
-            super().process_request(request, client_address)  # type: ignore[arg-type]
+            super().process_request(request, client_address)
         except BaseException:
             self._places.release()
             raise
 
-    def process_request_thread(self, request: socket.socket, client_address: object) -> None:  # type: ignore[override]
+    def process_request_thread(self, request: Request, client_address: object) -> None:
         try:
-            super().process_request_thread(request, client_address)  # type: ignore[arg-type]
+            super().process_request_thread(request, client_address)
         finally:
             self._places.release()
 
-    def finish_request(self, request: socket.socket, client_address: object) -> None:  # type: ignore[override]
+    def finish_request(self, request: Request, client_address: object) -> None:
         """In the connection's own thread: who does not finish the handshake keeps nobody else waiting."""
         context = self.files.context() if self.files else None
-        if context is None:
-            super().finish_request(request, client_address)  # type: ignore[arg-type]
+        if context is None or not isinstance(request, socket.socket):
+            super().finish_request(request, client_address)
             return
         request.settimeout(_Handler.timeout)
         with context.wrap_socket(request, server_side=True) as channel:
-            super().finish_request(channel, client_address)  # type: ignore[arg-type]
+            super().finish_request(channel, client_address)
 
     def handle_error(self, request: object, client_address: object) -> None:
         """A scraper that went away, or whose handshake failed, is no event for stderr."""

@@ -3,17 +3,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from rankbeat_exporter.collectors.loop import Loop
+from rankbeat_exporter.collectors.pods import PodsView
 from rankbeat_exporter.errors import InvalidConfiguration
-from rankbeat_exporter.model.configuration import ClockSection, DevicesSection
 from rankbeat_exporter.server import http
-from rankbeat_exporter.server.exposition import Source
-from rankbeat_exporter.server.http import Page
+from rankbeat_exporter.server.exposition import Source, source
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from rankbeat_exporter.model.accelerator import Snapshot
+    from rankbeat_exporter.model.assignment import Known
+    from rankbeat_exporter.model.configuration import ClockSection, DevicesSection
+    from rankbeat_exporter.server.http import Page
 
 CLOCK = "clock"
 DEVICES = "devices"
@@ -26,7 +32,7 @@ class Part(NamedTuple):
     """close ends what outlives the loop; it is called after the loop's last collection."""
 
     loop: Loop
-    source: Source[object]
+    source: Source
     pages: Mapping[str, Page]
     close: Callable[[], None]
 
@@ -54,7 +60,7 @@ def clock_part(node: str, section: ClockSection) -> Part:
     collector = ClockCollector(servers, limits, local)
     return Part(
         Loop(CLOCK, collector.collect, interval, fresh),
-        Source(CLOCK, collector.view, lambda view: ClockSeries(node, lambda: view).collect()),
+        source(CLOCK, collector.view, lambda view: ClockSeries(node, lambda: view).collect()),
         {"/v1/clock": http.json_page(lambda: clock_object(collector.view().verdict))},
         lambda: None,
     )
@@ -68,6 +74,7 @@ def devices_part(node: str, section: DevicesSection) -> Part:
 
     interval = section.interval_seconds
     timeout = section.deadline_seconds + SLACK_SECONDS
+    snapshots: Callable[[], tuple[Snapshot, ...]]
     close: Callable[[], None] = lambda: None  # noqa: E731
     if section.socket:
         snapshots = partial(vendor_socket.snapshots, Path(section.socket), timeout)
@@ -78,9 +85,60 @@ def devices_part(node: str, section: DevicesSection) -> Part:
         snapshots, close = children.snapshots, children.close
     fresh = FRESH_ROUNDS * interval + timeout
     collector = DevicesCollector(snapshots, fresh)
+    pods = pods_join(node, section, collector.known, fresh) if section.pod_resources else NO_JOIN
+
+    def collect() -> None:
+        collector.collect()
+        pods.collect()
+
+    def end() -> None:
+        pods.close()
+        close()
+
     return Part(
-        Loop(DEVICES, collector.collect, interval, fresh),
-        Source(DEVICES, collector.view, lambda view: DevicesSeries(node, lambda: view).collect()),
+        Loop(DEVICES, collect, interval, fresh),
+        source(
+            DEVICES,
+            lambda: (collector.view(), pods.view()),
+            lambda views: DevicesSeries(node, lambda: views[0], lambda: views[1]).collect(),
+        ),
         {},
-        close,
+        end,
     )
+
+
+class PodsJoin(NamedTuple):
+    """Which pod holds which device: collected after the devices, in the same round."""
+
+    collect: Callable[[], None]
+    view: Callable[[], PodsView]
+    close: Callable[[], None]
+
+
+NO_JOIN = PodsJoin(lambda: None, PodsView, lambda: None)
+
+
+def pods_join(node: str, section: DevicesSection, known: Callable[[], tuple[Known, ...]], fresh: float) -> PodsJoin:
+    """Asks the kubelet, and the API server in a thread of its own.
+
+    Raises: InvalidConfiguration outside a cluster.
+    """
+    from rankbeat_exporter.collectors.pods import PodsCollector, Sources
+    from rankbeat_exporter.sources import api_pods, api_server, pod_resources
+
+    server = api_server.in_cluster()
+    if server is None:
+        raise InvalidConfiguration("devices.pod_resources", "needs the API server: outside a cluster leave it out")
+    kubelet = pod_resources.Kubelet(Path(section.pod_resources))
+    watcher = api_pods.NodePods(server, node)
+    sources = Sources(known, kubelet.allotments, watcher.pods, npu_resources=section.npu_resources)
+    if section.rank_tables:
+        sources = sources._replace(rank_tables=api_pods.RankTables(server).of)
+    collector = PodsCollector(sources, fresh)
+    watcher.start()
+
+    def close() -> None:
+        watcher.stop()
+        kubelet.close()
+
+    return PodsJoin(collector.collect, collector.view, close)

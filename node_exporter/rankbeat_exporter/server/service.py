@@ -11,7 +11,7 @@ from rankbeat_contract import metrics
 from rankbeat_exporter.collectors.families import family
 from rankbeat_exporter.errors import InvalidConfiguration
 from rankbeat_exporter.server import http, parts
-from rankbeat_exporter.server.exposition import Exposition, Source
+from rankbeat_exporter.server.exposition import Exposition, source
 from rankbeat_exporter.sources.web_files import WebFiles
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class Service:
             self._parts[name] = part
             self._exposition.put(part.source)
             part.loop.start()
-        self._exposition.put(Source(ITSELF, self._state, lambda state: _families(wanted.node, state)))
+        self._exposition.put(source(ITSELF, self._state, lambda state: _families(wanted.node, state)))
         self._serve(server, files)
         self._configuration = wanted
         self._reloads = self._reloads._replace(is_followed=True, loaded_wall=time.time())
@@ -97,14 +97,14 @@ class Service:
             raise InvalidConfiguration("web.port or web.address", f"cannot be listened on: {error.strerror}") from error
 
     def _serve(self, server: http.HttpServer | None, files: WebFiles) -> None:
-        if server is not None:
-            old, self._server = self._server, server
-            threading.Thread(target=server.serve_forever, daemon=True, name="http").start()
-            if old is not None:
-                _close(old)
+        old, self._server = self._server, server or self._server
         if self._server is not None:
             self._server.files = files
             self._server.pages = self._pages()
+        if server is not None:
+            threading.Thread(target=server.serve_forever, daemon=True, name="http").start()
+            if old is not None:
+                _close(old)
 
     def _pages(self) -> dict[str, http.Page]:
         own = {path: page for part in self._parts.values() for path, page in part.pages.items()}
@@ -165,5 +165,6 @@ def _families(node: str, state: Reloads) -> Iterable[Family]:
     yield family(metrics.EXPORTER_CONFIGURATION_LOADED, [(key, state.loaded_wall)])
     yield family(metrics.EXPORTER_CONFIGURATION_REFUSED, [(key, float(state.refused))])
     yield family(
-        metrics.EXPORTER_SERIES_FAILURES, [((node, name), float(count)) for name, count in state.shown if name != ITSELF]
+        metrics.EXPORTER_SERIES_FAILURES,
+        [((node, name), float(count)) for name, count in state.shown if name != ITSELF],
     )

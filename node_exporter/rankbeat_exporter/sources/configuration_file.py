@@ -23,7 +23,7 @@ class ConfigurationFile:
     def __init__(self, path: Path, node: str) -> None:
         self._path = path
         self._node = node
-        self._seen: Stamp | None | str = ""
+        self._seen: Stamp | str | None = ""
 
     def changed(self) -> Configuration | None:
         """The configuration, where the file is another than at the last call; None where it is the same.

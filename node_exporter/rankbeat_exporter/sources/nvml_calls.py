@@ -18,6 +18,8 @@ Handle = object
 """A pointer of the library: to a GPU, a MIG instance, an event set."""
 Values = tuple[int | str, ...]
 
+ESSENTIAL = frozenset({"init", "count"})
+"""Calls without which nothing can be read: tried each time, also after they hung."""
 ALL_LINKS = 0xFFFFFFFF
 MAX_LINKS = 64
 NO_LINK = -1
@@ -30,11 +32,15 @@ LINK_ERRORS = (
 
 
 class Call(NamedTuple):
-    """values raises what pynvml raises. unless: a call whose good answer makes this one needless."""
+    """values raises what pynvml raises.
+
+    unless: a call whose good answer makes this one needless. given: one whose values this one needs to be made.
+    """
 
     name: str
-    values: Callable[[Handle], Values]
+    values: Callable[..., Values]
     unless: str = ""
+    given: str = ""
 
 
 class Library:
@@ -49,7 +55,7 @@ class Library:
 
         name: as hung calls are named; a result that is neither number nor text nor a tuple of them is left away.
         """
-        if name in self.left_out:
+        if name in self.left_out and name not in ESSENTIAL:
             return Answer(CODE_HUNG)
         try:
             with self.watch.watched(name):
@@ -68,9 +74,10 @@ class Library:
         """Each call's answer. A GPU that is lost is asked nothing more: every answer would be the same."""
         found: dict[str, Answer] = {}
         for call in calls:
-            if call.unless and not found[call.unless].code:
+            if (call.unless and not found[call.unless].code) or (call.given and found[call.given].code):
                 continue
-            found[call.name] = self.answer(f"{call.name} {device}", partial(call.values, handle))
+            given = (found[call.given].values,) if call.given else ()
+            found[call.name] = self.answer(f"{call.name} {device}", partial(call.values, handle, *given))
             if found[call.name].code == pynvml.NVML_ERROR_GPU_IS_LOST:
                 break
         return found
@@ -168,9 +175,9 @@ def _link_states(handle: Handle) -> Values:
     return tuple(states)
 
 
-def _link_errors(handle: Handle) -> Values:
+def _link_errors(handle: Handle, states: Values) -> Values:
     """Sums over the links that are up, in the order of LINK_ERRORS: all of them or, where one fails, none."""
-    up = [link for link, state in enumerate(_link_states(handle)) if state == 1]
+    up = [link for link, state in enumerate(states) if state == 1]
     return tuple(sum(pynvml.nvmlDeviceGetNvLinkErrorCounter(handle, link, kind) for link in up) for kind in LINK_ERRORS)
 
 
@@ -246,6 +253,6 @@ GPU_CALLS = (
             (pynvml.NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX, ALL_LINKS),
         ),
     ),
-    Call("nvlink_errors", _link_errors),
+    Call("nvlink_errors", _link_errors, given="nvlink_states"),
     Call("mig_mode", lambda handle: tuple(pynvml.nvmlDeviceGetMigMode(handle))),
 )

@@ -21,6 +21,7 @@ from rankbeat_exporter.model import accelerator
 from rankbeat_exporter.model.accelerator import VENDOR_HUAWEI, VENDOR_NONE, VENDOR_NVIDIA, Event, Snapshot
 from rankbeat_exporter.parsing import vendor as snapshots
 from rankbeat_exporter.sources import dcmi, nvml_places
+from rankbeat_exporter.sources.ascend_tools import AscendTools
 from rankbeat_exporter.sources.call_watch import CallWatch
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ class VendorChildren:
         self._vendors = vendors
         self._deadline_seconds = deadline_seconds
         self._children: dict[str, VendorChild] = {}
+        self._npu_tools = AscendTools(roots.npu)
 
     def snapshots(self) -> tuple[Snapshot, ...]:
         """One of each vendor, taken at the same time; where there is none, one that says so."""
@@ -73,9 +75,11 @@ class VendorChildren:
         if not self._children:
             return (Snapshot(accelerator.LIBRARY_NOT_FOUND, "no vendor's driver is here", vendor=VENDOR_NONE),)
         with ThreadPoolExecutor(len(self._children)) as pool:
-            return tuple(pool.map(VendorChild.snapshot, self._children.values()))
+            found = tuple(pool.map(VendorChild.snapshot, self._children.values()))
+        return tuple(self._npu_tools.completed(one) if one.vendor == VENDOR_HUAWEI else one for one in found)
 
     def close(self) -> None:
+        self._npu_tools.close()
         for child in self._children.values():
             child.close()
 

@@ -45,7 +45,9 @@ class WebFiles:
 
     def _found(self) -> tuple[Stamp | None, ...]:
         web = self._web
-        return tuple(file_stamp(Path(name)) for name in (web.certificate, web.key, web.client_ca, web.token_file) if name)
+        return tuple(
+            file_stamp(Path(name)) for name in (web.certificate, web.key, web.client_ca, web.token_file) if name
+        )
 
     def _refresh(self) -> None:
         stamps = self._found()

@@ -11,10 +11,16 @@
       podLogs: ""                                   # /var/log/pods: mounted, for monitors with the tier logTail
       nodeSelector, tolerations, priorityClassName, resources, seLinuxOptions
     clock: {servers: [HOST], offsetLimit: 50ms, resources}
-    devices:                                          # DaemonSet rankbeat-devices
-      enabled: false
+    devices:                                          # DaemonSet rankbeat-devices, on NPU nodes
+      exporter: "off"                                 # or builtin; external: not ours, the chart has it scraped
       nodeSelector, tolerations, priorityClassName, resources
-      npu: {driverRoot: /usr/local/Ascend/driver}
+      npu: {driverRoot: /usr/local/Ascend/driver, resources: [NAME], rankTables: false}
+      nvidia:                                         # DaemonSet rankbeat-devices-nvidia; the rest as of devices
+        exporter: "off"
+        nodeSelector, tolerations
+        runtimeClassName: nvidia                      # empty: the nodes' default runtime is NVIDIA's
+        driverRoot: ""                                # a folder of the node, where no runtime brings the library
+        mig: false
     aggregator: {nodeSelector, tolerations, priorityClassName, resources}
 
 What is not required may be left out. resources, tolerations and the like are as in a pod.
@@ -29,6 +35,7 @@ from rankbeat_operator.errors import InvalidFleetError
 from rankbeat_operator.model.manifests import Manifest
 
 _PULL_POLICIES = ("Always", "IfNotPresent", "Never")
+_EXPORTERS = ("builtin", "external", "off")
 _PLACEMENT = ("nodeSelector", "tolerations", "priorityClassName", "resources")
 
 
@@ -65,12 +72,27 @@ class Clock:
 
 
 @dataclass(frozen=True, slots=True)
+class Nvidia:
+    """DaemonSet rankbeat-devices-nvidia. driver_root is empty where NVIDIA's container runtime brings the library."""
+
+    is_enabled: bool = False
+    placement: Placement = Placement()
+    runtime_class_name: str = "nvidia"
+    driver_root: str = ""
+    reads_mig: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Devices:
     """DaemonSet rankbeat-devices."""
 
     is_enabled: bool = False
     placement: Placement = Placement()
     npu_driver_root: str = "/usr/local/Ascend/driver"
+    npu_resources: tuple[str, ...] = ()
+    """Extended resources of NPUs beside huawei.com/..."""
+    reads_rank_tables: bool = False
+    nvidia: Nvidia = Nvidia()
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,16 +157,45 @@ def _clock(top: Manifest) -> Clock:
 
 
 def _devices(top: Manifest) -> Devices:
-    section = _section(top, "devices", "", ("enabled", "npu", *_PLACEMENT))
-    npu = _section(section, "npu", "devices", ("driverRoot",))
-    is_enabled = section.get("enabled", False)
-    if not isinstance(is_enabled, bool):
-        raise InvalidFleetError("devices.enabled", f"is {is_enabled!r}, write true or false")
+    section = _section(top, "devices", "", ("exporter", "npu", "nvidia", "external", *_PLACEMENT))
+    npu = _section(section, "npu", "devices", ("driverRoot", "resources", "rankTables"))
     return Devices(
-        is_enabled=is_enabled,
+        is_enabled=_is_builtin(section, "devices"),
         placement=_placement(section, "devices"),
         npu_driver_root=_path(npu, "driverRoot", "devices.npu", "/usr/local/Ascend/driver"),
+        npu_resources=_texts(npu, "resources", "devices.npu"),
+        reads_rank_tables=_boolean(npu, "rankTables", "devices.npu"),
+        nvidia=_nvidia(section),
     )
+
+
+def _nvidia(devices: Manifest) -> Nvidia:
+    path = "devices.nvidia"
+    known = ("exporter", "nodeSelector", "tolerations", "runtimeClassName", "driverRoot", "mig", "external")
+    section = _section(devices, "nvidia", "devices", known)
+    shared = {key: devices[key] for key in ("priorityClassName", "resources") if key in devices}
+    return Nvidia(
+        is_enabled=_is_builtin(section, path),
+        placement=_placement({**section, **shared}, path),
+        runtime_class_name=_text(section, "runtimeClassName", path, "nvidia"),
+        driver_root=_path(section, "driverRoot", path, "") if section.get("driverRoot") else "",
+        reads_mig=_boolean(section, "mig", path),
+    )
+
+
+def _is_builtin(section: Manifest, path: str) -> bool:
+    """Whether our own exporter is asked for. `off` without quotes is false in YAML, and means the same."""
+    exporter = section.get("exporter", "off")
+    if exporter is not False and exporter not in _EXPORTERS:
+        raise InvalidFleetError(f"{path}.exporter", f"is {exporter!r}, write one of {', '.join(_EXPORTERS)}")
+    return exporter == "builtin"
+
+
+def _boolean(parent: Manifest, key: str, path: str) -> bool:
+    value = parent.get(key, False)
+    if not isinstance(value, bool):
+        raise InvalidFleetError(_field(path, key), f"is {value!r}, write true or false")
+    return value
 
 
 def _placement(section: Manifest, path: str) -> Placement:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from rankbeat_contract import names
+from rankbeat_contract import outputs as contract
 from rankbeat_operator.model.manifests import Manifest
 
 
@@ -29,6 +30,26 @@ class Incident:
 
 
 @dataclass(frozen=True, slots=True)
+class Outputs:
+    """What became of a pod's outputs. troubles: words of rankbeat_contract.outputs.TROUBLES, the worst first."""
+
+    troubles: tuple[str, ...] = ()
+    rows_written: int = 0
+    rows_lost: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Taps:
+    """What the ranks could not tap. refused: signals, the most on any rank, among them each of unresolved_paths, which
+    are places in spec.attention.cells."""
+
+    ranks: int = 0
+    ranks_refusing: int = 0
+    refused: int = 0
+    unresolved_paths: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class JobVerdict:
     """How one job stands; None is unknown, also of ranks_expected while no rank has ever been seen."""
 
@@ -43,6 +64,10 @@ class JobVerdict:
     incidents: tuple[Incident, ...] = ()
     tiers: Mapping[str, str] = field(default_factory=dict)
     """How the ranks of a pod are seen, by its name: one of names.TIERS. Pods of which nothing is seen are left out."""
+    outputs: Mapping[str, Outputs] = field(default_factory=dict)
+    """By the pod's name, where its own collector has said anything."""
+    taps: Taps | None = None
+    """None while no rank has said anything of taps."""
     attempt: int = 1
     step_interval_seconds: float | None = None
 
@@ -75,7 +100,25 @@ def _job(job: Manifest) -> JobVerdict:
         phase=job.get("phase") or "",
         pods_without_ring=tuple(job.get("pods_without_ring") or ()),
         incidents=tuple(_incident(incident) for incident in job.get("incidents") or ()),
+        outputs={pod: _outputs(said) for pod, said in (job.get("outputs") or {}).items()},
+        taps=_taps(job.get("taps")),
         tiers={pod: tier for pod, tier in (job.get("tiers") or {}).items() if tier in names.TIERS},
+    )
+
+
+def _outputs(said: Manifest) -> Outputs:
+    known = tuple(each for each in contract.TROUBLES if each in said["troubles"])
+    return Outputs(known, _count(said.get("rows_written")) or 0, _count(said.get("rows_lost")) or 0)
+
+
+def _taps(said: Manifest | None) -> Taps | None:
+    if said is None:
+        return None
+    return Taps(
+        ranks=int(said["ranks"]),
+        ranks_refusing=int(said["ranks_refusing"]),
+        refused=int(said["refused"]),
+        unresolved_paths=tuple(map(int, said.get("unresolved_paths") or ())),
     )
 
 

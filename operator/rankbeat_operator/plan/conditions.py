@@ -7,7 +7,7 @@ from rankbeat_operator.model.condition import Condition
 from rankbeat_operator.model.manifests import Manifest, time_text
 from rankbeat_operator.model.monitors import Monitor
 from rankbeat_operator.model.observed import Observed
-from rankbeat_operator.plan import configuration, launching
+from rankbeat_operator.plan import configuration, launching, outputs, taps
 from rankbeat_operator.plan.breaker import Breaker
 
 RING_LIMIT_SECONDS = 60.0
@@ -36,6 +36,8 @@ def conditions(monitor: Monitor, observed: Observed, state: Breaker) -> tuple[Co
         _healthy(observed),
         *configuration.conditions(monitor, observed),
         *launching.conditions(monitor, observed),
+        *outputs.conditions(monitor, observed),
+        *taps.conditions(monitor, observed),
     )
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from rankbeat_contract import monitor as contract
 from rankbeat_contract import names
+from rankbeat_contract import outputs as contract_outputs
 from rankbeat_webhook.patch import operations, quality
 
 if TYPE_CHECKING:
@@ -130,6 +131,7 @@ def _container(
         "image": install.image,
         "imagePullPolicy": install.pull_policy,
         "command": ["python3", "-m", "rankbeat_collector", "sidecar"],
+        "args": ["--status-file", f"{names.RING_PATH}/{contract_outputs.STATUS_FILE}"],
         "env": list(_environment(outputs)),
         **({"resources": {"requests": dict(asks), "limits": dict(asks)}} if asks else {}),
         "restartPolicy": "Always",
@@ -169,7 +171,8 @@ def _environment(outputs: Outputs) -> Iterator[Mapping[str, object]]:
 
 def _mounts(outputs: Outputs) -> Iterator[Mapping[str, object]]:
     yield {"name": names.CONFIG_VOLUME, "mountPath": names.CONFIG_PATH, "readOnly": True}
-    yield {"name": names.RING_VOLUME, "mountPath": names.RING_PATH, "readOnly": True}
+    # Writable for the status file alone: the node's collector reads it there, since nothing else leads out of the pod.
+    yield {"name": names.RING_VOLUME, "mountPath": names.RING_PATH}
     if outputs.volume:
         yield {"name": outputs.volume.get("name") or names.OUTPUT_VOLUME, "mountPath": names.OUTPUT_PATH}
     if outputs.encryption is not None or outputs.masking is not None:

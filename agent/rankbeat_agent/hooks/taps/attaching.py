@@ -226,8 +226,7 @@ class Taps:
     def _say(self, noted: notes.Notes) -> None:
         """Note what was left out: numbers to the ring, words to the side file where there is one."""
         self.constants_ns = noted.now_ns + CONSTANTS_NS
-        if self.refused:
-            noted.constant(names.SCALAR_TAPS_REFUSED, len(self.refused))
+        noted.constant(names.SCALAR_TAPS_REFUSED, len(self.refused))  # 0 too: silence would say nothing
         for place, count in self.matched.items():
             noted.constant(names.SCALAR_ATTENTION_CELLS, count, place)
         if self.matched:

@@ -19,7 +19,13 @@ class Desired:
 
 def desired(fleet: Fleet, release: Release) -> Desired:
     """The fleet's objects. No field of any TrainingMonitor reaches them."""
-    objects = (*aggregator.objects(fleet, release), node.daemon_set(fleet, release))
-    if fleet.devices.is_enabled:
-        return Desired((*objects, devices.daemon_set(fleet, release)))
-    return Desired(objects, absent_daemon_sets=(names.DEVICES,))
+    wanted = {names.DEVICES: fleet.devices.is_enabled, names.DEVICES_NVIDIA: fleet.devices.nvidia.is_enabled}
+    make = {names.DEVICES: devices.daemon_set, names.DEVICES_NVIDIA: devices.nvidia_daemon_set}
+    return Desired(
+        (
+            *aggregator.objects(fleet, release),
+            node.daemon_set(fleet, release),
+            *(make[name](fleet, release) for name, is_wanted in wanted.items() if is_wanted),
+        ),
+        absent_daemon_sets=tuple(name for name, is_wanted in wanted.items() if not is_wanted),
+    )

@@ -1,0 +1,258 @@
+"""What the accelerators' exporter costs, and whether a scrape ever waits for a driver: 16 chips.
+
+The real programs of pod rankbeat-devices in their own processes, vendor, its child and the serving part, over the C
+double of libdcmi.so, whose calls take 1 to 10 ms each. `cores` and `rss_mib` are of the three together (the two
+processes' shared pages counted twice) at an interval of 5 s, scraped every 5 s; CPU that the double itself burns is in
+it. `scrape_p99_ms`: scrapes of which each meets a new collection, so that each renders all series. `rss_growth_mib`:
+over 10^5 scrapes back to back. `hang_delay_ms`: the longest scrape while no call of the driver returns, and the child
+is killed and replaced, minus the healthy median. No peer runs here: npu-exporter needs a driver. Leaves
+build/bench/exporter.json.
+usage: exporter.py [--seconds N] [--scrapes N]
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import datetime as dt
+import http.client
+import importlib.util
+import json
+import os
+import platform
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).resolve().parents[1]
+CARDS, CHIPS_IN_CARD = 8, 2
+INTERVAL_SECONDS = 5.0
+FAST_INTERVAL_SECONDS = 0.25
+FAST_SCRAPES = 400
+WARM_UP_SECONDS = 12.0
+WARM_UP_SCRAPES = 2000
+HANG_SECONDS = 15.0
+HANG_PAUSE_SECONDS = 0.02
+INVENTORY = f"cards {' '.join(map(str, range(CARDS)))}\nchips {CHIPS_IN_CARD}\nutilization 93\n"
+SLOW = INVENTORY + "latency * 1-10\n"
+HUNG = INVENTORY + "hang *\n"
+
+
+class Exporter(NamedTuple):
+    """The running programs: their process ids, the child's too, and the port of /metrics."""
+
+    vendor: int
+    devices: int
+    port: int
+
+    def pids(self) -> tuple[int, ...]:
+        children = Path(f"/proc/{self.vendor}/task/{self.vendor}/children").read_text(encoding="ascii").split()
+        threads = Path(f"/proc/{self.vendor}/task")
+        for task in threads.iterdir():
+            children += (task / "children").read_text(encoding="ascii").split()
+        return (self.vendor, self.devices, *{int(child) for child in children})
+
+
+def built(folder: Path) -> Path:
+    """A driver root with the double."""
+    spec = importlib.util.spec_from_file_location("rankbeat_doubles", ROOT / "dev/doubles/build.py")
+    if spec is None or spec.loader is None:
+        raise FileNotFoundError("dev/doubles/build.py")
+    doubles = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(doubles)
+    doubles.build_dcmi(folder)
+    return folder
+
+
+def write_script(folder: Path, text: str) -> None:
+    fresh = folder / "script.new"
+    fresh.write_text(text, encoding="ascii")
+    fresh.replace(folder / "script.txt")
+
+
+@contextlib.contextmanager
+def exporting(folder: Path, interval_seconds: float) -> Iterator[Exporter]:
+    """Both programs, once all chips are served."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    environment = {**os.environ, "DCMI_DOUBLE_SCRIPT": str(folder / "script.txt")}
+    path = folder / "vendor.sock"
+    program = (sys.executable, "-m", "rankbeat_exporter")
+    vendor = (*program, "vendor", "--npu-driver-root", str(folder / "driver"), "--socket", str(path))
+    interval = f"{interval_seconds * 1000:g}ms"
+    devices = (*program, "devices", "--socket", str(path), "--port", str(port), "--node", "n1", "--interval", interval)
+    log = (folder / "log.txt").open("ab")
+    with (
+        log,
+        subprocess.Popen(vendor, env=environment, stderr=log) as one,
+        subprocess.Popen(devices, env=environment, stderr=log) as other,
+    ):
+        try:
+            deadline = time.monotonic() + 60
+            while f" {CARDS * CHIPS_IN_CARD}.0" not in line(page(port), "rankbeat_node_accelerators{"):
+                if time.monotonic() > deadline:
+                    raise TimeoutError((folder / "log.txt").read_text(encoding="utf-8")[-2000:])
+                time.sleep(0.1)
+            yield Exporter(one.pid, other.pid, port)
+        finally:
+            for process in (other, one):
+                process.terminate()
+                process.wait(20)
+
+
+def page(port: int) -> str:
+    """The text of /metrics; empty where nobody listens."""
+    try:
+        with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port, timeout=10)) as connection:
+            connection.request("GET", "/metrics")
+            return connection.getresponse().read().decode()
+    except OSError:
+        return ""
+
+
+def line(text: str, prefix: str) -> str:
+    return next((found for found in text.splitlines() if found.startswith(prefix)), "")
+
+
+def scrape_ms(connection: http.client.HTTPConnection) -> float:
+    """How long one scrape took, to the last byte."""
+    begin = time.perf_counter()
+    connection.request("GET", "/metrics")
+    answer = connection.getresponse()
+    answer.read()
+    if answer.status != 200:
+        raise ValueError(f"a scrape answered {answer.status}")
+    return (time.perf_counter() - begin) * 1000
+
+
+def cpu_seconds(pid: int) -> float:
+    """User and system time of a process and of its children that ended."""
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+
+
+def rss_bytes(pids: tuple[int, ...]) -> int:
+    size = os.sysconf("SC_PAGE_SIZE")
+    return sum(int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]) * size for pid in pids)
+
+
+def steady(folder: Path, seconds: float) -> dict[str, float]:
+    """CPU and memory at the default interval."""
+    write_script(folder, SLOW)
+    with exporting(folder, INTERVAL_SECONDS) as exporter:
+        time.sleep(WARM_UP_SECONDS)
+        pids = exporter.pids()
+        begin, before = time.monotonic(), sum(map(cpu_seconds, pids))
+        while time.monotonic() - begin < seconds:
+            text = page(exporter.port)
+            time.sleep(INTERVAL_SECONDS)
+        used, took = sum(map(cpu_seconds, pids)) - before, time.monotonic() - begin
+        return {
+            "cores": round(used / took, 5),
+            "rss_mib": round(rss_bytes(pids) / 2**20, 1),
+            "processes": len(pids),
+            "series": sum(1 for one in text.splitlines() if not one.startswith("#")),
+        }
+
+
+def fresh_scrapes(folder: Path) -> dict[str, float]:
+    """Scrapes that each find a new collection."""
+    write_script(folder, INVENTORY)
+    with exporting(folder, FAST_INTERVAL_SECONDS) as exporter:
+        connection = http.client.HTTPConnection("127.0.0.1", exporter.port, timeout=10)
+        took = []
+        for _ in range(FAST_SCRAPES):
+            took.append(scrape_ms(connection))
+            time.sleep(1.2 * FAST_INTERVAL_SECONDS)
+        connection.close()
+    return {
+        "scrape_p99_ms": round(statistics.quantiles(took, n=100)[98], 2),
+        "scrape_median_ms": round(statistics.median(took), 2),
+    }
+
+
+def growth(folder: Path, scrapes: int) -> dict[str, float]:
+    """Memory before and after many scrapes, each on a connection that is kept for a thousand."""
+    write_script(folder, INVENTORY)
+    with exporting(folder, INTERVAL_SECONDS) as exporter:
+        take(exporter.port, WARM_UP_SCRAPES)
+        pids = exporter.pids()
+        before = rss_bytes(pids)
+        took = take(exporter.port, scrapes)
+        after = rss_bytes(exporter.pids())
+    return {
+        "rss_growth_mib": round((after - before) / 2**20, 2),
+        "growth_scrapes": scrapes,
+        "busy_p99_ms": round(statistics.quantiles(took, n=100)[98], 2),
+    }
+
+
+def take(port: int, scrapes: int) -> list[float]:
+    took = []
+    for first in range(0, scrapes, 1000):
+        with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port, timeout=10)) as connection:
+            took += [scrape_ms(connection) for _ in range(min(1000, scrapes - first))]
+    return took
+
+
+def hang(folder: Path) -> dict[str, float]:
+    """Scrapes before and while the driver hangs; it is named meanwhile."""
+    write_script(folder, INVENTORY)
+    with exporting(folder, INTERVAL_SECONDS) as exporter:
+        connection = http.client.HTTPConnection("127.0.0.1", exporter.port, timeout=10)
+        healthy = statistics.median(scrape_ms(connection) for _ in range(300))
+        write_script(folder, HUNG)
+        begin, hung = time.monotonic(), []
+        while time.monotonic() - begin < HANG_SECONDS:
+            hung.append(scrape_ms(connection))
+            time.sleep(HANG_PAUSE_SECONDS)
+        connection.close()
+        text = page(exporter.port)
+        write_script(folder, INVENTORY)
+    if 'reason="DriverHung"' not in text and "call_failures_total{" not in text:
+        raise ValueError("the hang was not seen")
+    return {"hang_delay_ms": round(max(max(hung) - healthy, 0.0), 2), "hang_scrapes": len(hung)}
+
+
+def main() -> int:
+    """Measure and write the file."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=60.0, help="of the steady run")
+    parser.add_argument("--scrapes", type=int, default=100_000, help="of the growth run")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        built(folder / "driver")
+        figures = {
+            "chips": CARDS * CHIPS_IN_CARD,
+            **steady(folder, given.seconds),
+            **fresh_scrapes(folder),
+            **growth(folder, given.scrapes),
+            **hang(folder),
+        }
+    machine = {"cores": os.cpu_count(), "python": platform.python_version(), "load": os.getloadavg()[0]}
+    units = {
+        "cores": "CPU seconds per second", "rss_mib": "MiB", "rss_growth_mib": "MiB", "scrape_p99_ms": "ms",
+        "hang_delay_ms": "ms",
+    }  # fmt: skip
+    date = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
+    place = ROOT / "build/bench/exporter.json"
+    place.parent.mkdir(parents=True, exist_ok=True)
+    written = {"figures": figures, "units": units, "machine": machine, "date": date}
+    place.write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
+    for name, figure in figures.items():
+        print(f"{name:20} {figure}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

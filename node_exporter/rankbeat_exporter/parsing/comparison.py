@@ -1,0 +1,111 @@
+"""Whether the exporter's readings are what the vendor's tool prints, and both as a table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from rankbeat_exporter.model.comparison import AGREES, DIFFERS, ONLY_OURS, ONLY_TOOL, Comparison, Row, ToolDevice
+
+if TYPE_CHECKING:
+    from rankbeat_exporter.model.accelerator import Accelerator
+
+
+class _Tolerance(NamedTuple):
+    """absolute: what a tool rounds away, and what moves within a second. relative: of the tool's figure."""
+
+    absolute: float
+    relative: float = 0.0
+
+
+MEBIBYTE = 1 << 20
+TOLERANCES = {
+    "utilization_ratio": _Tolerance(0.1),
+    "memory_size_bytes": _Tolerance(MEBIBYTE),
+    "memory_used_bytes": _Tolerance(64 * MEBIBYTE),
+    "temperature_celsius": _Tolerance(2),
+    "memory_temperature_celsius": _Tolerance(2),
+    "power_watts": _Tolerance(3, 0.05),
+    "power_limit_watts": _Tolerance(0.5),
+    "frequency_hertz": _Tolerance(1e6, 0.05),
+    "frequency_max_hertz": _Tolerance(1e6),
+    "memory_frequency_hertz": _Tolerance(1e6, 0.05),
+    "memory_bandwidth_utilization_ratio": _Tolerance(0.1),
+    "health_level": _Tolerance(0),
+}
+"""The figures that tools print too. A unit read wrongly is off by a factor of ten at least: these do not hide it."""
+
+
+def comparison(
+    before: tuple[Accelerator, ...], after: tuple[Accelerator, ...], tool: tuple[ToolDevice, ...]
+) -> Comparison:
+    """Each device that both sides know, figure by figure; the tool ran between before and after."""
+    later = {_key(one): one for one in after}
+    left = list(tool)
+    rows: list[Row] = []
+    unmatched = []
+    for one in (one for one in before if not one.instance_of):
+        match = _match(one, left)
+        if match is None:
+            unmatched.append(f"{one.device} ({one.model or 'model unknown'}) is not in the tool's list")
+            continue
+        left.remove(match)
+        rows += _rows(one, later.get(_key(one), one), match)
+    unmatched += [f"{one.device} ({one.model or 'model unknown'}) is only in the tool's list" for one in left]
+    return Comparison(tuple(rows), tuple(unmatched))
+
+
+def table(found: Comparison) -> str:
+    """For people: one line a figure, device by device."""
+    head = ("DEVICE", "FIGURE", "OURS", "TOOL", "TOLERANCE", "")
+    lines = [head, *(_cells(row) for row in found.rows)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
+    text = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
+    return "\n".join([*text, *found.unmatched]) + "\n"
+
+
+def _key(one: Accelerator) -> tuple[str, str]:
+    return one.uuid, one.device
+
+
+def _match(one: Accelerator, tool: list[ToolDevice]) -> ToolDevice | None:
+    """By uuid, then by PCI address, then by number where the tool gives neither."""
+    for ours, theirs in (("uuid", "uuid"), ("pci_address", "pci_address")):
+        known = getattr(one, ours).lower()
+        found = next((device for device in tool if known and getattr(device, theirs).lower() == known), None)
+        if found is not None:
+            return found
+    nameless = (device for device in tool if not device.uuid and not device.pci_address)
+    return next((device for device in nameless if device.device == one.device), None)
+
+
+def _rows(before: Accelerator, after: Accelerator, tool: ToolDevice) -> list[Row]:
+    rows = []
+    for figure, tolerance in TOLERANCES.items():
+        ours = [one.figures[figure] for one in (before, after) if figure in one.figures]
+        theirs = tool.figures.get(figure)
+        if not ours and theirs is None:
+            continue
+        allowed = tolerance.absolute + tolerance.relative * abs(theirs or 0.0)
+        low, high = (min(ours), max(ours)) if ours else (None, None)
+        rows.append(Row(before.device, figure, low, high, theirs, allowed, _verdict(low, high, theirs, allowed)))
+    return rows
+
+
+def _verdict(low: float | None, high: float | None, tool: float | None, allowed: float) -> str:
+    if low is None or high is None:
+        return ONLY_TOOL
+    if tool is None:
+        return ONLY_OURS
+    return AGREES if low - allowed <= tool <= high + allowed else DIFFERS
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    ours = "-" if row.low is None else _number(row.low)
+    if row.low != row.high and row.high is not None:
+        ours += f" to {_number(row.high)}"
+    tool = "-" if row.tool is None else _number(row.tool)
+    return row.device, row.figure, ours, tool, _number(row.tolerance), row.verdict
+
+
+def _number(value: float) -> str:
+    return f"{value:.6g}" if abs(value) < 1e6 else f"{value:.0f}"

@@ -1,0 +1,59 @@
+"""What `nvidia-smi --query-gpu=FIELDS --format=csv,noheader,nounits` prints."""
+
+from __future__ import annotations
+
+import csv
+import math
+from typing import NamedTuple
+
+from rankbeat_exporter.model.comparison import ToolDevice
+
+
+class _Field(NamedTuple):
+    """A field that is a number, the exporter's figure, and the factor to base units."""
+
+    figure: str
+    factor: float
+
+
+FIELDS = ("index", "uuid", "pci.bus_id", "name")
+NUMBERS = {
+    "temperature.gpu": _Field("temperature_celsius", 1),
+    "power.draw": _Field("power_watts", 1),
+    "power.limit": _Field("power_limit_watts", 1),
+    "memory.total": _Field("memory_size_bytes", 1 << 20),
+    "memory.used": _Field("memory_used_bytes", 1 << 20),
+    "utilization.gpu": _Field("utilization_ratio", 0.01),
+    "clocks.sm": _Field("frequency_hertz", 1e6),
+    "clocks.max.sm": _Field("frequency_max_hertz", 1e6),
+    "clocks.mem": _Field("memory_frequency_hertz", 1e6),
+}
+QUERY = (f"--query-gpu={','.join((*FIELDS, *NUMBERS))}", "--format=csv,noheader,nounits")
+"""Arguments of nvidia-smi."""
+
+
+def devices(text: str) -> tuple[ToolDevice, ...]:
+    """A device for each whole line; `[N/A]`, `[Not Supported]` and other words are no figures."""
+    found = []
+    for row in csv.reader(text.splitlines(), skipinitialspace=True):
+        cells = [cell.strip() for cell in row]
+        if len(cells) != len(FIELDS) + len(NUMBERS) or not cells[0].isdigit():
+            continue
+        numbers = zip(NUMBERS.values(), map(_number, cells[len(FIELDS) :]), strict=True)
+        figures = {one.figure: number * one.factor for one, number in numbers if number is not None}
+        found.append(ToolDevice(cells[0], cells[1], _pci_address(cells[2]), cells[3], figures))
+    return tuple(found)
+
+
+def _number(cell: str) -> float | None:
+    try:
+        number = float(cell)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _pci_address(cell: str) -> str:
+    """As lspci writes it: the tool gives eight digits of domain, in capitals."""
+    domain, colon, rest = cell.lower().partition(":")
+    return f"{domain[-4:]}:{rest}" if colon and len(domain) == 8 else cell.lower()

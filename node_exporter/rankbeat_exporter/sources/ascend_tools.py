@@ -1,0 +1,120 @@
+"""What npu-smi and hccn_tool say beside the library, asked in a thread of its own: they take a second and more."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from rankbeat_exporter.model import accelerator
+from rankbeat_exporter.parsing import ascend, npu_smi_reading
+from rankbeat_exporter.sources import dcmi
+from rankbeat_exporter.sources.tools import Tools
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rankbeat_exporter.model.accelerator import Snapshot, ToolText
+
+_log = logging.getLogger(__name__)
+
+INTERVAL_SECONDS = 30.0
+TIMEOUT_SECONDS = 5.0
+FRESH_INTERVALS = 3
+WITHOUT_LIBRARY = frozenset({accelerator.LIBRARY_NOT_FOUND, accelerator.LIBRARY_UNLOADABLE, accelerator.INIT_FAILED})
+"""Reasons for which npu-smi is asked in the library's place. Not a driver that hangs: it would hang the tool too."""
+ANSWERED_BY_LIBRARY = {"net_health": "network_health", "stat": "packets"}
+"""Questions to hccn_tool that the library's call answers, where it does."""
+
+
+class _Kept(NamedTuple):
+    text: ToolText
+    asked: float
+
+
+class AscendTools:
+    """Completes snapshots with the tools' newest texts."""
+
+    def __init__(self, driver_root: Path, interval_seconds: float = INTERVAL_SECONDS) -> None:
+        self._driver_root = driver_root
+        self._interval_seconds = interval_seconds
+        self._tools = Tools(dcmi.library_search_path(driver_root), TIMEOUT_SECONDS)
+        self._snapshot: Snapshot | None = None
+        self._kept: dict[str, _Kept] = {}
+        self._wake = threading.Event()
+        self._is_stopped = False
+        self._thread: threading.Thread | None = None
+
+    def completed(self, snapshot: Snapshot) -> Snapshot:
+        """The snapshot with texts; without a reason where npu-smi stands in for the library. Waits for nothing."""
+        self._snapshot = snapshot
+        if self._thread is None and (self._path("hccn_tool") or self._path("npu-smi")):
+            self._thread = threading.Thread(target=self._run, daemon=True, name="ascend-tools")
+            self._thread.start()
+        now = time.monotonic()
+        limit = FRESH_INTERVALS * self._interval_seconds
+        texts = tuple(kept.text for kept in self._kept.copy().values() if now - kept.asked <= limit)
+        unkillable = snapshot.unkillable + self._tools.unkillable
+        completed = replace(snapshot, texts=texts, unkillable=unkillable)
+        has_table = any(text.command == npu_smi_reading.INFO and not text.reason for text in texts)
+        if snapshot.reason in WITHOUT_LIBRARY and has_table:
+            return replace(completed, reason="", detail=f"npu-smi in place of the library: {snapshot.reason}")
+        return completed
+
+    def close(self) -> None:
+        self._is_stopped = True
+        self._wake.set()
+
+    def _path(self, tool: str) -> Path | None:
+        """On the host, or in a container that has the driver's folder."""
+        found = shutil.which(tool)
+        places = (self._driver_root / "tools" / tool, *((Path(found),) if found else ()), Path("/usr/local/bin") / tool)
+        return next((place for place in places if place.exists()), None)
+
+    def _run(self) -> None:
+        while not self._is_stopped:
+            begin = time.monotonic()
+            try:
+                self._round()
+            except Exception:  # noqa: BLE001 - a door: what a tool prints must not end the vendor part
+                _log.exception("tools failed")
+            self._wake.wait(max(self._interval_seconds - (time.monotonic() - begin), 1.0))
+
+    def _round(self) -> None:
+        snapshot = self._snapshot
+        if snapshot is None:
+            return
+        asked = set()
+        for command in _commands(snapshot, self._kept):
+            if self._is_stopped:
+                return
+            path = self._path(command.split()[0])
+            if path is not None:
+                self._kept[command] = _Kept(self._tools.run(path, command), time.monotonic())
+                asked.add(command)
+        for command in set(self._kept) - asked:
+            self._kept.pop(command)
+
+
+def _commands(snapshot: Snapshot, kept: dict[str, _Kept]) -> Iterator[str]:
+    """What to ask now. kept is read again after each answer: the NPUs stand in the first one."""
+    if snapshot.reason in WITHOUT_LIBRARY:
+        yield npu_smi_reading.INFO
+        yield npu_smi_reading.MAPPING
+        info = kept.get(npu_smi_reading.INFO)
+        for npu in npu_smi_reading.npus(info.text.output) if info else ():
+            for command in npu_smi_reading.SECTION_COMMANDS:
+                yield npu_smi_reading.section_command(npu, command)
+        return
+    for chip in snapshot.chips:
+        physical = chip.answers.get("physical_id")
+        if physical is None or physical.code:
+            continue
+        for question in ascend.HCCN_QUESTIONS:
+            answer = chip.answers.get(ANSWERED_BY_LIBRARY.get(question, ""))
+            if answer is None or answer.code:
+                yield ascend.hccn_command(str(physical.values[0]), question)
