@@ -8,7 +8,7 @@ for tool in promtool amtool; do
     command -v "$tool" >/dev/null || { echo "$tool is neither on PATH nor in $tools: run make setup" >&2; exit 1; }
 done
 
-promtool check rules rules.yaml
+promtool check rules rules.yaml external.yaml
 promtool test rules tests/*.yaml
 
 for alert in $(sed -n 's/^ *- alert: "\(.*\)"/\1/p' rules.yaml | sort -u); do

@@ -1,7 +1,7 @@
 """What the accelerators' exporter costs, and whether a scrape ever waits for a driver: 16 chips.
 
 The real programs of pod rankbeat-devices in their own processes, vendor, its child and the serving part, over the C
-double of libdcmi.so, whose calls take 1 to 10 ms each. `cores` and `rss_mib` are of the three together (the two
+double of libdcmi.so, whose calls take 1 to 10 ms each, and 100 to 150 where a bandwidth is measured. `cores` and `rss_mib` are of the three together (the two
 processes' shared pages counted twice) at an interval of 5 s, scraped every 5 s; CPU that the double itself burns is in
 it. `scrape_p99_ms`: scrapes of which each meets a new collection, so that each renders all series. `rss_growth_mib`:
 over 10^5 scrapes back to back. `hang_delay_ms`: the longest scrape while no call of the driver returns, and the child
@@ -42,7 +42,7 @@ WARM_UP_SCRAPES = 2000
 HANG_SECONDS = 15.0
 HANG_PAUSE_SECONDS = 0.02
 INVENTORY = f"cards {' '.join(map(str, range(CARDS)))}\nchips {CHIPS_IN_CARD}\nutilization 93\n"
-SLOW = INVENTORY + "latency * 1-10\n"
+SLOW = INVENTORY + (ROOT / "dev/doubles/dcmi/realistic.txt").read_text(encoding="utf-8") + "\n"
 HUNG = INVENTORY + "hang *\n"
 
 

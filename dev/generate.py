@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from reference import alerts, metrics, trainingmonitor, values
+from reference import alerts, external, metrics, trainingmonitor, values
 
 ROOT = Path(__file__).resolve().parent.parent
 CHART = ROOT / "charts/helm/rankbeat/files"
@@ -34,6 +34,8 @@ def generated() -> Mapping[Path, str]:
     files = {
         CHART / "crd.yaml": CRD.read_text(),
         CHART / "rules.yaml": RULES.read_text(),
+        ROOT / "alerts/external.yaml": external.page(),
+        CHART / "external.yaml": external.page(),
         CHART / "inhibit.yaml": (ROOT / "alerts/alertmanager.yaml").read_text(),
         DOCS / "metrics.md": metrics.page(),
         DOCS / "alerts.md": alerts.page(RULES),

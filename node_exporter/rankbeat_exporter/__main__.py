@@ -94,6 +94,7 @@ def _devices(options: argparse.Namespace, stopped: threading.Event) -> None:
         pod_resources=options.pod_resources or "",
         npu_resources=tuple(options.npu_resource),
         rank_tables=options.rank_tables,
+        npu_exporter_names=options.npu_exporter_names,
     )
     service.run(Configuration(options.node, _web(options), devices=section), stopped)
 
@@ -193,6 +194,7 @@ def _parser() -> argparse.ArgumentParser:
     devices.add_argument("--pod-resources", metavar="SOCKET", help="the kubelet's; joins devices with this node's pods")
     devices.add_argument("--npu-resource", action="append", default=[], metavar="NAME", help="beside huawei.com/...")
     devices.add_argument("--rank-tables", action="store_true", help="read ConfigMaps rings-config-... that pods mount")
+    devices.add_argument("--npu-exporter-names", action="store_true", help="show NPUs under npu-exporter's names too")
     vendor = programs.add_parser("vendor", help="read the vendor's library, answer raw numbers on a unix socket")
     verify = programs.add_parser("verify", help="compare what is read with npu-smi or nvidia-smi, side by side")
     verify.add_argument("--tool", type=Path, metavar="PATH", help="npu-smi or nvidia-smi; default: on PATH")

@@ -134,7 +134,9 @@ def test_between_nodes_clocks_with_bounds_order_the_failures():
     assert judge.incidents(0)["crash"].suspects == (RANK_1,)
 
 
-@pytest.mark.parametrize("clock", [UNTRUSTED, None, {**TRUSTED, "error_bound_seconds": 0.6}])
+@pytest.mark.parametrize(
+    "clock", [UNTRUSTED, None, {**TRUSTED, "error_bound_seconds": 0.6}, {**TRUSTED, "error_bound_seconds": None}]
+)
 def test_between_nodes_without_such_clocks_all_that_may_be_first_are_named(clock: object):
     judge = Judge().hears(0, failed(0, 1.0), failed(1, 1.5), clock=clock)
 

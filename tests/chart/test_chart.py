@@ -131,3 +131,55 @@ def test_the_api_server_takes_every_object(kube, control_plane):
     )
 
     assert told.returncode == 0, told.stderr
+
+
+def external(*settings: str) -> dict[str, dict]:
+    """PodMonitors of exporters that are not ours, by name."""
+    served = ("--api-versions", "monitoring.coreos.com/v1/PodMonitor")
+    objects = rendered(*served, *(part for setting in settings for part in ("--set", setting)))
+    return {name: one["spec"] for (kind, name), one in objects.items() if kind == "PodMonitor" and name != "rankbeat"}
+
+
+def test_by_default_no_other_exporter_is_scraped():
+    assert external() == {}
+    assert external("devices.exporter=builtin", "devices.nvidia.exporter=off") == {}
+
+
+@pytest.mark.parametrize(
+    ("setting", "name", "namespace", "pod_label"),
+    [
+        ("devices.exporter=external", "rankbeat-npu-exporter", "npu-exporter", "pod_name"),
+        ("devices.nvidia.exporter=external", "rankbeat-dcgm-exporter", "gpu-operator", "exported_pod"),
+    ],
+)
+def test_an_exporter_that_is_there_already_is_scraped_with_its_node_and_the_pod_that_holds_the_device(
+    setting, name, namespace, pod_label
+):
+    monitors = external(setting)
+
+    assert monitors.keys() == {name}
+    assert monitors[name]["namespaceSelector"] == {"matchNames": [namespace]}
+    (endpoint,) = monitors[name]["podMetricsEndpoints"]
+    assert endpoint["trackTimestampsStaleness"] is True
+    assert endpoint["honorLabels"] is False
+    assert endpoint["relabelings"] == [{"sourceLabels": ["__meta_kubernetes_pod_node_name"], "targetLabel": "node"}]
+    assert {"sourceLabels": [pod_label], "targetLabel": "pod"} in endpoint["metricRelabelings"]
+    assert {"sourceLabels": ["exported_namespace"], "targetLabel": "namespace"} in endpoint["metricRelabelings"]
+
+
+def test_an_exporter_is_one_of_three_words():
+    done = subprocess.run(
+        [HELM, "template", "x", CHART, "--set", "devices.exporter=own"], capture_output=True, text=True, check=False
+    )
+
+    assert done.returncode != 0
+    assert "/devices/exporter" in done.stderr
+
+
+def test_what_an_exporter_that_is_there_already_says_is_recorded_under_our_names():
+    served = ("--api-versions", "monitoring.coreos.com/v1/PrometheusRule")
+
+    assert ("PrometheusRule", "rankbeat-external") not in rendered(*served)
+    rules = rendered(*served, "--set", "devices.exporter=external")[("PrometheusRule", "rankbeat-external")]
+    recorded = {rule["record"] for group in rules["spec"]["groups"] for rule in group["rules"]}
+    assert "rankbeat_node_accelerator_temperature_celsius" in recorded

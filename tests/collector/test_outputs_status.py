@@ -165,20 +165,20 @@ def test_the_words_of_a_writer_are_those_of_the_contract():
     assert set(streams.TROUBLES) <= set(contract.TROUBLES)
 
 
+def asking(config: Path, what: str) -> None:
+    config.write_text(config.read_text().replace('"outputs": {', f'"outputs": {{"{what}": true, '))
+
+
 @pytest.mark.parametrize(
     ("spoil", "troubles"),
     [
         (lambda _out, _config: None, ()),
         (lambda out, _config: out.write_text(""), ("unwritable",)),
-        (
-            lambda _out, config: config.write_text(
-                config.read_text().replace('"outputs": {', '"outputs": {"encrypted": true, ')
-            ),
-            ("key_missing",),
-        ),
+        (lambda _out, config: asking(config, "encrypted"), ("key_missing",)),
+        (lambda _out, config: asking(config, "masked"), ("key_missing",)),
         (lambda _out, config: config.write_text("{"), ("settings",)),
     ],
-    ids=["healthy", "a folder that is none", "no key", "no JSON"],
+    ids=["healthy", "a folder that is none", "no key", "no masking key", "no JSON"],
 )
 def test_from_the_program_beside_the_job_to_the_report_of_the_node(
     spoil: Callable[[Path, Path], object], troubles: tuple[str, ...], folder: Path, tmp_path: Path
@@ -187,19 +187,19 @@ def test_from_the_program_beside_the_job_to_the_report_of_the_node(
     config = files_support.a_configuration(tmp_path, "jsonl")
     spoil(out, config)
     ring.step(1)
-    more = ("--status-file", folder / contract.STATUS_FILE, "--encryption-key-file", tmp_path / "key")
+    keys = ("--encryption-key-file", tmp_path / "key", "--masking-key-file", tmp_path / "key")
+    more = ("--status-file", folder / contract.STATUS_FILE, *keys)
     with files_support.a_sidecar(folder, out, config, *more) as child:
         (folder / f"{contract.STATUS_FILE}.{child.pid}").symlink_to(tmp_path / "victim")
         deadline = time.monotonic() + 20
         while polled(folder).outputs is None:
             assert time.monotonic() < deadline
             time.sleep(0.05)
-        time.sleep(0.2)
         child.send_signal(signal.SIGTERM)
         child.wait(10)
 
     found = polled(folder)
     assert found.outputs is not None
     assert tuple(each for each in found.outputs.troubles if each != "rows_lost") == troubles
-    assert (found.outputs.rows_written > 0) is (troubles == ())
+    assert (found.outputs.rows_written > 0) is out.is_dir() is (troubles == ())
     assert not (tmp_path / "victim").exists()

@@ -165,7 +165,8 @@ def test_the_ticket_names_the_suspect(product: Product, training: tuple[str, str
     namespace, pod = training
 
     def ticket() -> dict | None:
-        for line in install.deliveries().read_text().splitlines():
+        deliveries = install.deliveries()  # which is there from the first delivery on
+        for line in deliveries.read_text().splitlines() if deliveries.exists() else ():
             delivery = json.loads(line)
             for alert in delivery["body"]["alerts"] if delivery["path"] == "/ticket" else ():
                 if alert["labels"].get("namespace") == namespace:
@@ -190,3 +191,24 @@ def test_a_pods_series_end_within_one_interval_after_it(product: Product, traini
     assert seconds < ROUND_SECONDS + 2 * SCRAPE_SECONDS
     devices = product.prometheus.by_label("rankbeat_node_accelerator_temperature_celsius", "device")
     assert sorted(devices) == ["0", "1"], "the chips themselves are still there"
+
+
+def test_the_vendors_annotation_outranks_the_kubelets_pick(product: Product, chips: None):
+    """As where Volcano schedules: the kubelet picked one chip, the container was given the other."""
+    namespace = product.namespace("given")
+    product.apply(a_job("given", namespace, container={"resources": {"limits": {RESOURCE: "1"}}}))
+
+    def holder() -> dict[str, str] | None:
+        found = product.prometheus.vector(f'{names.NODE_ACCELERATOR_HOLDER}{{namespace="{namespace}"}}')
+        return dict(found[0][0]) if len(found) == 1 else None
+
+    picked = wait("the kubelet's pick is shown", holder, 60)
+    given = {"0": "1", "1": "0"}[picked["device"]]
+    notes = [f"huawei.com/AscendReal=Ascend910-{given}", f"huawei.com/kltDev=Ascend910-{picked['device']}"]
+    product.kubectl("-n", namespace, "annotate", "pod", picked["pod"], *notes)
+
+    shown = wait("the chip really given is shown", lambda: (one := holder()) and one["device"] == given and one, 30)
+
+    assert (picked["source"], shown["source"]) == ("kubelet", "ascend_real")
+    assert product.prometheus.vector("rankbeat_node_accelerator_holder_conflicts_total > 0") == ()
+    product.kubectl("-n", namespace, "delete", "job", "given", "--wait=false")

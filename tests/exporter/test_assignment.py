@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankbeat_exporter.model.assignment import Allotment, Assignment, Conflict, Container, Held, Holder, Known, Pod
+from rankbeat_exporter.model.assignment import (
+    CONFLICTS,
+    PRECEDENCE,
+    Allotment,
+    Assignment,
+    Conflict,
+    Container,
+    Held,
+    Holder,
+    Known,
+    Pod,
+)
 from rankbeat_exporter.parsing import pods
 from rankbeat_exporter.parsing.assignment import World, assignment
 
@@ -395,3 +408,17 @@ def test_what_tenants_may_write_never_holds_more_than_was_allotted(world):
         ]
 
         assert len(written) <= limit
+
+
+def test_the_page_explains_every_source_in_order_and_every_conflict():
+    page = (Path(__file__).parents[2] / "docs/devices.md").read_text()
+    rows = re.findall(r"^\| `(\w+)` \|.*?\| (\d?) ?\| (\d?) ?\| (?:yes|no) \|$", page, re.MULTILINE)
+
+    places = {
+        "huawei": {name: npu for name, npu, _ in rows if npu},
+        "nvidia": {name: gpu for name, _, gpu in rows if gpu},
+    }
+    assert {vendor: sorted(found, key=found.get) for vendor, found in places.items()} == {
+        vendor: list(order) for vendor, order in PRECEDENCE.items()
+    }
+    assert all(f"| `{kind}` |" in page for kind in CONFLICTS)

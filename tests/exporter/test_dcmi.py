@@ -51,7 +51,7 @@ def read(driver_root, script, monkeypatch):
 
     def chips(text="", root=driver_root):
         script(text)
-        library = dcmi.Dcmi(dcmi.library_paths(root))
+        library = dcmi.Dcmi(dcmi_places.library_paths(root))
         return [meaning.accelerator(chip) for chip in library.chips()]
 
     return chips

@@ -211,7 +211,7 @@ def test_a_slow_call_within_its_deadline_is_no_hang(child, script):
 
 def test_published_latencies_are_played_by_the_double(driver_root, script, monkeypatch):
     monkeypatch.setenv("DCMI_DOUBLE_SCRIPT", str(script.path))
-    library = dcmi.Dcmi(dcmi.library_paths(driver_root))
+    library = dcmi.Dcmi(dcmi_places.library_paths(driver_root))
     script((REPOSITORY / "dev/doubles/dcmi/realistic.txt").read_text() + "cards 0\n")
 
     begin = time.monotonic()

@@ -8,7 +8,6 @@ from __future__ import annotations
 import time
 
 import pytest
-from prometheus_client import CollectorRegistry
 
 from rankbeat_exporter.collectors.clock import ClockCollector, LocalSources
 from rankbeat_exporter.collectors.clock_series import ClockSeries
@@ -30,8 +29,7 @@ class Clock:
         self.collector = ClockCollector(
             tuple(sntp.SntpServer(name, PACE) for name in names), ClockLimits(), LocalSources(lambda: kernel)
         )
-        self.registry = CollectorRegistry()
-        self.registry.register(ClockSeries("n1", self.collector.view))
+        self.series = ClockSeries("n1", self.collector.view)
         self.collector.collect()
 
     def trusted(self):
@@ -41,19 +39,20 @@ class Clock:
     def valid(self):
         """(0 or 1, reason) of each server, in their order."""
         rows = self._rows("rankbeat_node_clock_server_valid")
-        return [(row.value, row.labels["reason"]) for row in rows]
+        return [(value, labels["reason"]) for labels, value in rows]
 
     def figure(self, name):
         """A series without a reason, None where it is absent."""
         rows = self._rows(f"rankbeat_node_clock_{name}")
-        return rows[0].value if rows else None
+        return rows[0][1] if rows else None
 
     def _one(self, name):
-        (row,) = self._rows(name)
-        return row.value, row.labels["reason"]
+        ((labels, value),) = self._rows(name)
+        return value, labels["reason"]
 
     def _rows(self, name):
-        return [row for family in self.registry.collect() for row in family.samples if row.name == name]
+        families = (family for family in self.series.collect() if family.metric.name == name)
+        return [(dict(zip(one.metric.labels, row[0], strict=True)), row[1]) for one in families for row in one.rows]
 
 
 def test_c2_an_unsynchronised_server_that_is_microseconds_off_is_not_perfect(liar, a_packet):

@@ -5,12 +5,15 @@ from __future__ import annotations
 import ctypes
 import os
 import time
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import pynvml
 import pytest
 
+from rankbeat_exporter.collectors.devices import DevicesCollector
+from rankbeat_exporter.collectors.devices_series import DevicesSeries
 from rankbeat_exporter.model.accelerator import (
     CODE_HUNG,
     VENDOR_NVIDIA,
@@ -431,11 +434,12 @@ def events(gpus, text, count, eventually):
 def test_each_xid_counts_also_the_same_one_again_and_has_its_time(start_gpus, eventually):
     """dcgm-exporter issue 500: a gauge of the last XID cannot show the second of a kind."""
     gpus = start_gpus()
-    gpus.snapshot("gpu0 xids 13\n")
+    gpus.child.close()
+    gpus.snapshot("gpu0 xids 13\n")  # older than the child
 
     begin = time.time()
-    one = events(gpus, "gpu0 xids 31\n", 1, eventually)
-    two = events(gpus, "gpu0 xids 31 31\ngpu1 xids 79\n", 3, eventually)
+    one = events(gpus, "gpu0 xids 13 31\n", 1, eventually)
+    two = events(gpus, "gpu0 xids 13 31 31\ngpu1 xids 79\n", 3, eventually)
     end = time.time()
 
     assert [(event.device, event.code, event.count) for event in one] == [("0", 31, 1)]
@@ -454,6 +458,17 @@ def test_xids_of_a_gpu_that_fell_off_the_bus_stay_counted_over_a_new_child(start
 
     assert after.restarts == 1
     assert [(event.device, event.code, event.count) for event in after.events] == [("1", 79, 1)]
+
+
+def test_an_xid_that_ends_the_inventory_is_told_after_it(start_gpus, eventually):
+    gpus = start_gpus()
+    gpus.script("gpu1 xids 79\nreturn nvmlDeviceGetCount_v2 999\n")
+    time.sleep(0.3)  # the driver tells it within 10 ms, while nobody asks
+
+    assert gpus.child.snapshot().reason == "InventoryFailed"
+    assert [(one.device, one.code, one.count) for one in events(gpus, "gpu1 xids 79\n", 1, eventually)] == [
+        ("1", 79, 1)
+    ]
 
 
 def test_without_events_there_is_no_count_of_xids(start_gpus):
@@ -514,3 +529,66 @@ def test_a_node_with_both_vendors_is_read_at_once_and_one_without_costs_no_child
 
     assert [(one.vendor, one.reason, len(one.chips)) for one in found] == [("huawei", "", 2), ("nvidia", "", 2)]
     assert none.snapshots() == (Snapshot("LibraryNotFound", "no vendor's driver is here", vendor=""),)
+
+
+def test_a_child_that_is_closed_ends_by_itself(start_gpus):
+    """dcgm-exporter issues 84 and 96: GPUs froze whose users were killed."""
+    gpus = start_gpus()
+    process = gpus.child._child
+
+    gpus.child.close()
+
+    assert process.returncode == 0
+
+
+class Clock:
+    """Time that does not pass: (wall, monotonic)."""
+
+    def __call__(self):
+        return 1796018231.25, 100.0
+
+
+def test_the_scrape_of_a_gpu_node(start_gpus, eventually):
+    """GPU 0 is throttled by its heat and had an XID, GPU 1 is lost. To accept a change: UPDATE_GOLDEN=1."""
+    gpus = start_gpus()
+    gpus.read()
+    text = "gpu0 throttle 0x40\ngpu0 clock 1200\ngpu0 xids 31 31\ngpu1 lost\n"
+    found = events(gpus, text, 2, eventually)
+    snapshot = replace(gpus.child.snapshot(), events=tuple(replace(one, last_seconds=1796018230.5) for one in found))
+    collector = DevicesCollector(lambda: (snapshot,), 21.0, Clock())
+
+    collector.collect()
+
+    golden = Path(__file__).parent / "golden/devices-nvidia.txt"
+    lines = [
+        f"{one.metric.name}{{{','.join(map('='.join, zip(one.metric.labels, values, strict=True)))}}} {number:g}"
+        for one in DevicesSeries("n1", collector.view).collect()
+        for values, number in one.rows
+    ]
+    if os.environ.get("UPDATE_GOLDEN"):
+        golden.write_text("\n".join(lines) + "\n")
+    assert lines == golden.read_text().splitlines()
+
+
+def test_gpus_are_served_beside_a_hang_and_with_their_xids(program, doubles, tmp_path, get, free_port, eventually):
+    socket, script = tmp_path / "vendor.sock", tmp_path / "script.txt"
+    doubles.build_nvml(tmp_path / "lib64")
+    script.write_text("")
+    vendor = ("vendor", "--vendor", "nvidia", "--nvidia-driver-root", str(tmp_path), "--socket", str(socket))
+    serving = ("devices", "--socket", str(socket), "--port", str(free_port), "--interval", "200ms", "--node", "n1")
+
+    def holds(text):
+        return lambda: text in (get(free_port, "/metrics") or "")
+
+    with (
+        program(*serving),
+        program(*vendor, "--deadline", "1s", environment={"NVML_DOUBLE_SCRIPT": str(script)}),
+    ):
+        eventually(holds('rankbeat_node_accelerators{node="n1",vendor="nvidia"} 2.0'))
+
+        script.write_text("gpu1 xids 79\ngpu1 hang nvmlDeviceGetPowerUsage\n")
+        eventually(holds('rankbeat_node_accelerator_call_failures_total{call="power",code="-99997",node="n1"'))
+
+        text = get(free_port, "/metrics")
+    assert 'vendor="nvidia",xid="79"} 1.0' in text
+    assert 'rankbeat_node_accelerators{node="n1",vendor="nvidia"} 2.0' in text

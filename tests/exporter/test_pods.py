@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from prometheus_client import generate_latest
 
 from rankbeat_exporter.collectors.devices import DevicesCollector
 from rankbeat_exporter.collectors.devices_series import DevicesSeries
@@ -13,6 +12,7 @@ from rankbeat_exporter.model.accelerator import Answer, RawChip, Snapshot
 from rankbeat_exporter.model.assignment import Allotment, Container, Pod
 from rankbeat_exporter.model.configuration import DevicesSection
 from rankbeat_exporter.server import parts
+from rankbeat_exporter.server.exposition import text
 
 RESOURCE = "huawei.com/Ascend910"
 CHIPS = tuple(
@@ -52,7 +52,7 @@ class Node:
         return self.shown(*starts)
 
     def shown(self, *starts):
-        return [line for line in generate_latest(self._series).decode().splitlines() if line.startswith(starts)]
+        return [line for line in text(self._series.collect()).decode().splitlines() if line.startswith(starts)]
 
 
 def a_pod(name="llm-0"):
@@ -151,7 +151,7 @@ def test_without_a_join_nothing_is_said_of_pods():
     devices = DevicesCollector(lambda: (Snapshot("", chips=CHIPS),), 21.0)
     devices.collect()
 
-    body = generate_latest(DevicesSeries("n1", devices.view))
+    body = text(DevicesSeries("n1", devices.view).collect())
 
     assert b"pods" not in body
     assert HOLDER.encode() not in body

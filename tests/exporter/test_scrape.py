@@ -17,7 +17,7 @@ from rankbeat_exporter.model.clock import ClockLimits, Sample
 from rankbeat_exporter.parsing.chrony import Tracking
 from rankbeat_exporter.parsing.kernel import Timex
 from rankbeat_exporter.server.exposition import Exposition, source
-from rankbeat_exporter.sources import dcmi
+from rankbeat_exporter.sources import dcmi, dcmi_places
 
 GOLDEN = Path(__file__).parent / "golden"
 A_TRACKING = Tracking(0xC0000201, 3, 0, 1796018200.0, 0.00015, 0.002, 0.0005)
@@ -93,7 +93,7 @@ def test_the_devices_scrape(driver_root, script, monkeypatch):
         "utilization 93\n1/0 frequency 800\n1/0 errors 0x80E01801 0x80DE1801\n1/0 health 2\n"
         "1/0 temperature 0x7fff\n1/0 return dcmi_get_device_power_info -8255\n"
     )
-    chips = dcmi.Dcmi(dcmi.library_paths(driver_root)).chips()
+    chips = dcmi.Dcmi(dcmi_places.library_paths(driver_root)).chips()
     collector = DevicesCollector(lambda: (Snapshot("", chips=chips, restarts=1),), 21.0, Clock())
     collector.collect()
 

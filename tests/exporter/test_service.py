@@ -14,13 +14,17 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
+from hypothesis import given
+from hypothesis import strategies as st
+from prometheus_client import generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
 from rankbeat_contract import metrics
 from rankbeat_exporter.collectors.families import family
 from rankbeat_exporter.errors import InvalidConfiguration
 from rankbeat_exporter.model.configuration import WebSection
 from rankbeat_exporter.server import http as serving
-from rankbeat_exporter.server.exposition import Exposition, source
+from rankbeat_exporter.server.exposition import Exposition, source, text
 from rankbeat_exporter.sources.web_files import WebFiles
 
 
@@ -226,13 +230,41 @@ def test_a_family_of_several_collectors_stands_once():
     for name in ("one", "two"):
         exposition.put(source(name, int, lambda _, name=name: [a_success(name)]))
 
-    text = exposition.page()[2].decode()
+    page = exposition.page()[2].decode()
 
-    assert text.count("# TYPE rankbeat_node_collector_success gauge") == 1
-    assert [line for line in text.splitlines() if line[0] != "#"] == [
+    assert page.count("# TYPE rankbeat_node_collector_success gauge") == 1
+    assert [line for line in page.splitlines() if line[0] != "#"] == [
         'rankbeat_node_collector_success{collector="one",node="n1"} 1.0',
         'rankbeat_node_collector_success{collector="two",node="n1"} 1.0',
     ]
+
+
+VALUES = (
+    st.floats() | st.integers(-(2**60), 2**60) | st.sampled_from([0.0, 1e6, 123456.0, 1234567.0, 1796018231.25, -5e8])
+)
+
+
+@given(st.lists(st.tuples(st.text(max_size=8), VALUES), max_size=5, unique_by=lambda row: row[0]))
+def test_any_label_and_any_number_is_written_as_client_libraries_write_it(rows):
+    kinds = {metrics.GAUGE: GaugeMetricFamily, metrics.COUNTER: CounterMetricFamily}
+    for metric in (metrics.EXPORTER_SUCCESS, metrics.EXPORTER_SERIES_FAILURES):
+        theirs = kinds[metric.kind](metric.name, metric.help, labels=metric.labels)
+        for value, number in rows:
+            theirs.add_metric(("n1", value), number)
+
+        ours = text([family(metric, [(("n1", value), number) for value, number in rows])])
+
+        assert ours == generate_latest(Registered(theirs))
+
+
+class Registered:
+    """One family, as a registry of prometheus_client gives it."""
+
+    def __init__(self, family):
+        self._family = family
+
+    def collect(self):
+        return [self._family]
 
 
 def test_what_has_not_changed_is_not_rendered_again():

@@ -39,7 +39,11 @@ LARGEST = {
         "priorityClassName": "system-node-critical",
         "resources": {"limits": {"memory": "256Mi"}},
     },
-    "clock": {"servers": ["ntp1", "ntp2:1123"], "offsetLimit": "10ms"},
+    "clock": {
+        "servers": ["ntp1", "ntp2:1123"],
+        "offsetLimit": "10ms",
+        "chrony": {"socket": "/run/chrony/chronyd.sock", "user": 991},
+    },
     "devices": {"exporter": "builtin", "nodeSelector": {"npu": "true"}, "npu": NPU},
     "aggregator": {"resources": {"limits": {"memory": "1Gi"}}},
 }

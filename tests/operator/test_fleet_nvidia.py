@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from rankbeat_operator.errors import InvalidFleetError
@@ -9,6 +11,9 @@ from rankbeat_operator.model import fleet as model
 from rankbeat_operator.model.fleet import Nvidia, Placement
 from rankbeat_operator.plan import fleet
 from rankbeat_operator.plan.fleet.pods import Release
+
+if TYPE_CHECKING:
+    from kube import Kube
 
 IMAGES = {"images": {"node": "rankbeat/node:1", "aggregator": "rankbeat/aggregator:1"}}
 RELEASE = Release("rankbeat", "f1e2d3c4")
@@ -29,9 +34,9 @@ SOCKET = {"name": "socket", "mountPath": "/run/rankbeat"}
 SCRATCH = {"name": "tmp", "mountPath": "/tmp"}
 
 
-def objects(**nvidia):
+def objects(release=RELEASE, **nvidia):
     document = {**IMAGES, "devices": {"nvidia": {"exporter": "builtin", **nvidia}}}
-    return {one["metadata"]["name"]: one for one in fleet.desired(model.fleet(document), RELEASE).objects}
+    return {one["metadata"]["name"]: one for one in fleet.desired(model.fleet(document), release).objects}
 
 
 def pod(**nvidia):
@@ -140,3 +145,16 @@ def test_gpu_nodes_have_their_own_placement_and_the_devices_resources():
 def test_what_means_nothing_is_refused(nvidia, message):
     with pytest.raises(InvalidFleetError, match=message):
         model.fleet({**IMAGES, "devices": {"nvidia": nvidia}})
+
+
+@pytest.mark.controlplane
+@pytest.mark.parametrize("nvidia", [{}, {"mig": True}, {"driverRoot": "/run/nvidia/driver"}])
+def test_an_api_server_takes_it(kube: Kube, nvidia):
+    release = Release(kube.namespace(), RELEASE.owner_uid)
+    manifest = objects(release=release, **nvidia)["rankbeat-devices-nvidia"]
+
+    taken = kube.resource("apps/v1", "DaemonSet").server_side_apply(
+        body=manifest, namespace=release.namespace, field_manager="test", dry_run="All"
+    )
+
+    assert taken.spec.template.spec.runtimeClassName == (None if "driverRoot" in nvidia else "nvidia")

@@ -241,7 +241,12 @@ def test_a_fleet_with_every_field():
             "seLinuxOptions": {"type": "spc_t"},
             **placement,
         },
-        "clock": {"servers": ["ntp1", "ntp2:1123"], "offsetLimit": "10ms", "resources": {"limits": {"cpu": "1"}}},
+        "clock": {
+            "servers": ["ntp1", "ntp2:1123"],
+            "offsetLimit": "10ms",
+            "chrony": {"socket": "/run/chrony/chronyd.sock", "user": 991},
+            "resources": {"limits": {"cpu": "1"}},
+        },
         "devices": {"exporter": "builtin", "npu": npu, "nvidia": nvidia, **placement},
         "aggregator": placement,
     }
@@ -254,7 +259,7 @@ def test_a_fleet_with_every_field():
         ("mirror",),
         {"team": "ml"},
         Node(2.0, 0.25, "/data/kubelet", "/data/log/pods", placed, {"type": "spc_t"}),
-        Clock(("ntp1", "ntp2:1123"), 0.01, {"limits": {"cpu": "1"}}),
+        Clock(("ntp1", "ntp2:1123"), 0.01, {"limits": {"cpu": "1"}}, "/run/chrony/chronyd.sock", 991),
         Devices(
             is_enabled=True,
             placement=placed,
@@ -300,6 +305,16 @@ IMAGES = {"images": {"node": "n:1", "aggregator": "a:1"}}
         ),
         pytest.param(
             {**IMAGES, "clock": {"servers": "ntp1"}}, "clock.servers of fleet.yaml is 'ntp1', write a list", id="list"
+        ),
+        pytest.param(
+            {**IMAGES, "clock": {"chrony": {"socket": "/run/chrony/chronyd.sock"}}},
+            "clock.chrony.user of fleet.yaml is 0, write the uid of chronyd's user",
+            id="chrony without its user",
+        ),
+        pytest.param(
+            {**IMAGES, "clock": {"chrony": {"socket": "chronyd.sock", "user": 991}}},
+            "clock.chrony.socket of fleet.yaml is 'chronyd.sock', write an absolute path",
+            id="relative socket",
         ),
         pytest.param({**IMAGES, "labels": {"a": 1}}, "labels.a of fleet.yaml is 1, write text", id="label"),
     ],

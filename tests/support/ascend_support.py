@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from pathlib import Path
 
 FIXTURES = Path(__file__).parents[1] / "exporter/fixtures/ascend"
@@ -42,6 +43,7 @@ def mutated(text, chance):
     return text
 
 
+@lru_cache(maxsize=64)
 def said(text):
     """All numbers in a text, as they stand there."""
     return {float(word) for word in re.findall(r"-?\d+(?:\.\d+)?", text) if len(word) < 25}

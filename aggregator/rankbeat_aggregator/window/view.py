@@ -39,10 +39,11 @@ class NodeView:
 
     @property
     def order_bound_seconds(self) -> float | None:
-        """How far off an event's time from this node may be, None without a clock to trust."""
+        """How far off an event's time from this node may be, None without a clock to trust and its bound."""
         if self.clock is None or not self.clock.is_trusted or self.exchange is None:
             return None
-        return max(self.clock.error_bound_seconds or 0.0, self.exchange.delay_seconds)
+        bound = self.clock.error_bound_seconds
+        return None if bound is None else max(bound, self.exchange.delay_seconds)
 
 
 @dataclass(frozen=True, slots=True)

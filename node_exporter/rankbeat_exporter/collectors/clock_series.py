@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from prometheus_client.registry import Collector
-
 from rankbeat_contract import metrics
 from rankbeat_exporter.collectors.families import collection_families, family
 
@@ -17,8 +15,8 @@ if TYPE_CHECKING:
     from rankbeat_exporter.model.clock import ChronyClock, KernelClock, ServerVerdict
 
 
-class ClockSeries(Collector):
-    """Families of a view, for a registry of prometheus_client."""
+class ClockSeries:
+    """Families of a view."""
 
     def __init__(self, node: str, view: Callable[[], ClockView]) -> None:
         self._node = node

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from prometheus_client.registry import Collector
-
 from rankbeat_contract import metrics
 from rankbeat_exporter.collectors.families import collection_families, family
 from rankbeat_exporter.collectors.pods import PodsView
@@ -24,8 +22,8 @@ NO_PODS = PodsView()
 NOBODY = Holder("", "", "")
 
 
-class DevicesSeries(Collector):
-    """Families of a view, for a registry of prometheus_client."""
+class DevicesSeries:
+    """Families of a view."""
 
     def __init__(
         self, node: str, view: Callable[[], DevicesView], pods: Callable[[], PodsView] = lambda: NO_PODS

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from typing import TYPE_CHECKING, NamedTuple
 
 from rankbeat_contract import metrics
 
@@ -14,17 +12,20 @@ if TYPE_CHECKING:
     from rankbeat_contract.metrics import Metric
     from rankbeat_exporter.model.collection import Collection
 
-Family = CounterMetricFamily | GaugeMetricFamily
+
+class Family(NamedTuple):
+    """A metric and its rows: the values of metric.labels, and the number.
+
+    No family of prometheus_client: 16 NPUs have 2,000 series, which it takes 60 ms to make and to render, and we 8.
+    """
+
+    metric: Metric
+    rows: tuple[tuple[tuple[str, ...], float], ...]
 
 
 def family(metric: Metric, rows: Iterable[tuple[tuple[str, ...], float | None]]) -> Family:
-    """The rows whose value is known; each has the values of metric.labels."""
-    kind = CounterMetricFamily if metric.kind == metrics.COUNTER else GaugeMetricFamily
-    made = kind(metric.name, metric.help, labels=metric.labels)
-    for values, number in rows:
-        if number is not None:
-            made.add_metric(values, number)
-    return made
+    """The rows whose value is known."""
+    return Family(metric, tuple((values, number) for values, number in rows if number is not None))
 
 
 def collection_families(node: str, collections: tuple[Collection, ...]) -> Iterable[Family]:

@@ -27,6 +27,7 @@ class DevicesSection:
     deadline_seconds: for one collection. vendors: those that the node must have; empty: those that are found.
     pod_resources: the kubelet's socket of that service, in a pod that may list pods; empty: devices are not joined with
     pods. npu_resources: extended resources beside huawei.com/... . rank_tables: whether ConfigMaps with them are read.
+    npu_exporter_names: show NPUs under npu-exporter's names too.
     """
 
     interval_seconds: float = 5.0
@@ -38,6 +39,7 @@ class DevicesSection:
     pod_resources: str = ""
     npu_resources: tuple[str, ...] = ()
     rank_tables: bool = False
+    npu_exporter_names: bool = False
 
 
 @dataclass(frozen=True, slots=True)

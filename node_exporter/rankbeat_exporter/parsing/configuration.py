@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 Section = dict[str, object]
 
 _CLOCK = ("enabled", "servers", "chrony", "round_interval", "offset_limit", "error_limit")
-_JOIN = ("pod_resources", "npu_resources", "rank_tables")
+_JOIN = ("pod_resources", "npu_resources", "rank_tables", "npu_exporter_names")
 _DEVICES = ("enabled", "interval", "deadline", "vendors", "npu_driver_root", "nvidia_driver_root", "socket", *_JOIN)
 _WEB = ("port", "address", "certificate", "key", "client_ca", "token_file")
 _LONGEST_SECONDS = 3600.0
@@ -87,6 +87,7 @@ def _devices(section: Section) -> DevicesSection:
         pod_resources=_text(section, "pod_resources", "devices", ""),
         npu_resources=_texts(section, "npu_resources", "devices"),
         rank_tables=_boolean(section, "rank_tables", "devices", default=False),
+        npu_exporter_names=_boolean(section, "npu_exporter_names", "devices", default=False),
     )
 
 

@@ -28,6 +28,11 @@ _FAILURES = (
 )
 
 
+HEALTH_WORDS = frozenset({"ok", "warning", "alarm", "critical", "unknown", "na", "-"})
+BUS_ID = re.compile(r"[0-9A-Fa-f]{4}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]|NA|N/A|-")
+"""By these two cells a chip's first row and its second are known."""
+
+
 class Process(NamedTuple):
     """One process of the table. chip is None where the table has no chips."""
 
@@ -51,8 +56,8 @@ def number(text: str | None) -> float | None:
 
 
 def whole(text: str | None) -> int | None:
-    """A number from 0 without a fraction."""
-    return int(text) if text is not None and text.isascii() and text.isdigit() and len(text) < 10 else None
+    """A number from 0, as numbers are printed: no fraction, no zero before it."""
+    return int(text) if text is not None and re.fullmatch(r"0|[1-9]\d{0,8}", text, re.ASCII) else None
 
 
 def failure(text: str) -> str:
@@ -91,20 +96,25 @@ class _TableReader:
         if "health" in known or "process id" in known:
             self._headers, self._is_processes, self._first = [labels], "process id" in known, None
         elif len(self._headers) == 1 and not self._is_processes and "bus-id" in known:
-            self._headers.append(labels)
+            first = {_SAME.get(label, label) for cell in self._headers[0] for label in cell}
+            if not first & {_SAME.get(label, label) for label in known}:
+                self._headers.append(labels)
         else:
             self._take_row(cells)
 
     def _take_row(self, cells: list[str]) -> None:
         if self._is_processes:
             self._take_process(_named(self._headers[0], cells))
-        elif len(self._headers) == 2 and self._first is None:
-            self._first = _named(self._headers[0], cells)
-        elif self._first is not None:
-            second = _named(self._headers[1], cells)
-            if whole(self._first.get("npu")) is not None and second:
-                self.chips.append(self._first | second)
-            self._first = None
+            return
+        first, self._first = self._first, None
+        if len(self._headers) == 2 and first is None:
+            row = _named(self._headers[0], cells)
+            is_first = whole(row.get("npu")) is not None and row.get("health", "").lower() in HEALTH_WORDS
+            self._first = row if is_first else None
+        elif first is not None:
+            row = _named(self._headers[1], cells)
+            if BUS_ID.fullmatch(row.get("bus-id", "")):
+                self.chips.append(first | row)
 
     def _take_process(self, row: dict[str, str]) -> None:
         npu, pid = whole(row.get("npu")), whole(row.get("process id"))

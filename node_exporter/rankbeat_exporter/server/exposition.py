@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import logging
+import math
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
-from prometheus_client.registry import Collector
-
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
-    from prometheus_client.metrics_core import Metric as Family
+    from rankbeat_contract.metrics import Metric
+    from rankbeat_exporter.collectors.families import Family
 
 _log = logging.getLogger(__name__)
 
 View = TypeVar("View")
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class Rendered(NamedTuple):
@@ -35,7 +36,7 @@ class Source(NamedTuple):
 def source(name: str, view: Callable[[], View], families: Callable[[View], Iterable[Family]]) -> Source:
     """A source that renders what it shows when its view is another than the last.
 
-    view: what is known now; families: how it shows. A thousand series cost 15 ms to render and 0.1 to compare.
+    view: what is known now; families: how it shows. 2,000 series cost 8 ms to render, and a tenth of one to compare.
     """
     kept: tuple[View, Mapping[str, Rendered]] | None = None
 
@@ -44,7 +45,7 @@ def source(name: str, view: Callable[[], View], families: Callable[[View], Itera
         now, before = view(), kept
         if before is not None and before[0] == now:
             return before[1]
-        found = {family.name: _rendered(family) for family in families(now)}
+        found = _rendered(families(now))
         kept = (now, found)
         return found
 
@@ -84,19 +85,52 @@ class Exposition:
             for name, rendered in found.items():
                 families.setdefault(name, []).append(rendered)
         parts = (part for same in families.values() for part in (same[0].head, *(one.samples for one in same)))
-        return 200, CONTENT_TYPE_LATEST, b"".join(parts)
+        return 200, CONTENT_TYPE, b"".join(parts)
 
 
-class _One(Collector):
-    """A registry of one family, as generate_latest takes it."""
-
-    def __init__(self, family: Family) -> None:
-        self._family = family
-
-    def collect(self) -> Iterator[Family]:
-        yield self._family
+def text(families: Iterable[Family]) -> bytes:
+    """The families in Prometheus' text format (version 0.0.4)."""
+    return b"".join(part for rendered in _rendered(families).values() for part in rendered)
 
 
-def _rendered(family: Family) -> Rendered:
-    lines = generate_latest(_One(family)).split(b"\n", 2)
-    return Rendered(b"\n".join((*lines[:2], b"")), lines[2])
+def _rendered(families: Iterable[Family]) -> dict[str, Rendered]:
+    """By name. Devices have the same labels in a hundred families: each text of labels is made once."""
+    labels: dict[tuple[tuple[str, ...], tuple[str, ...]], str] = {}
+    found: dict[str, Rendered] = {}
+    for metric, rows in families:
+        lines = []
+        for values, number in rows:
+            key = (metric.labels, values)
+            if (pairs := labels.get(key)) is None:
+                pairs = labels[key] = _labels(*key)
+            lines.append(f"{metric.name}{pairs} {_number(number)}\n")
+        before = found[metric.name].samples if metric.name in found else b""
+        found[metric.name] = Rendered(_head(metric), before + "".join(lines).encode())
+    return found
+
+
+def _head(metric: Metric) -> bytes:
+    told = metric.help.replace("\\", r"\\").replace("\n", r"\n")
+    return f"# HELP {metric.name} {told}\n# TYPE {metric.name} {metric.kind}\n".encode()
+
+
+def _labels(names: tuple[str, ...], values: tuple[str, ...]) -> str:
+    """In the order of the names' letters, as client libraries write them."""
+    pairs = ",".join(f'{name}="{_escaped(value)}"' for name, value in sorted(zip(names, values, strict=True)))
+    return f"{{{pairs}}}" if pairs else ""
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
+
+
+def _number(value: float) -> str:
+    """The shortest text that reads as the same number; exponents from 1e6 on, as Go writes them."""
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "+Inf" if value > 0 else "-Inf"
+    digits = repr(float(value))
+    point = digits.find(".")
+    if value > 0 and point > 6:
+        mantissa = f"{digits[0]}.{digits[1:point]}{digits[point + 1 :]}".rstrip("0.")
+        return f"{mantissa}e+{point - 1:02d}"
+    return digits

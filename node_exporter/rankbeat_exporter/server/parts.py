@@ -70,19 +70,11 @@ def devices_part(node: str, section: DevicesSection) -> Part:
     """Accelerators, by the vendor part's socket or by children of this process."""
     from rankbeat_exporter.collectors.devices import DevicesCollector
     from rankbeat_exporter.collectors.devices_series import DevicesSeries
-    from rankbeat_exporter.sources import vendor_child, vendor_socket
+    from rankbeat_exporter.collectors.npu_exporter_series import npu_exporter_families
 
     interval = section.interval_seconds
     timeout = section.deadline_seconds + SLACK_SECONDS
-    snapshots: Callable[[], tuple[Snapshot, ...]]
-    close: Callable[[], None] = lambda: None  # noqa: E731
-    if section.socket:
-        snapshots = partial(vendor_socket.snapshots, Path(section.socket), timeout)
-    else:
-        nvidia = Path(section.nvidia_driver_root) if section.nvidia_driver_root else None
-        roots = vendor_child.DriverRoots(Path(section.npu_driver_root), nvidia)
-        children = vendor_child.VendorChildren(roots, section.vendors, section.deadline_seconds)
-        snapshots, close = children.snapshots, children.close
+    snapshots, close = _snapshots(section, timeout)
     fresh = FRESH_ROUNDS * interval + timeout
     collector = DevicesCollector(snapshots, fresh)
     pods = pods_join(node, section, collector.known, fresh) if section.pod_resources else NO_JOIN
@@ -100,11 +92,30 @@ def devices_part(node: str, section: DevicesSection) -> Part:
         source(
             DEVICES,
             lambda: (collector.view(), pods.view()),
-            lambda views: DevicesSeries(node, lambda: views[0], lambda: views[1]).collect(),
+            lambda views: (
+                *DevicesSeries(node, lambda: views[0], lambda: views[1]).collect(),
+                *(npu_exporter_families(*views) if section.npu_exporter_names else ()),
+            ),
         ),
         {},
         end,
     )
+
+
+def _snapshots(
+    section: DevicesSection, timeout_seconds: float
+) -> tuple[Callable[[], tuple[Snapshot, ...]], Callable[[], None]]:
+    """What gives the vendors' answers, and what ends it."""
+    if section.socket:
+        from rankbeat_exporter.sources import vendor_socket
+
+        return partial(vendor_socket.snapshots, Path(section.socket), timeout_seconds), lambda: None
+    from rankbeat_exporter.sources import vendor_child
+
+    nvidia = Path(section.nvidia_driver_root) if section.nvidia_driver_root else None
+    roots = vendor_child.DriverRoots(Path(section.npu_driver_root), nvidia)
+    children = vendor_child.VendorChildren(roots, section.vendors, section.deadline_seconds)
+    return children.snapshots, children.close
 
 
 class PodsJoin(NamedTuple):

@@ -17,8 +17,7 @@ from rankbeat_exporter.sources.web_files import WebFiles
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from prometheus_client.metrics_core import Metric as Family
-
+    from rankbeat_exporter.collectors.families import Family
     from rankbeat_exporter.model.configuration import Configuration, WebSection
     from rankbeat_exporter.server.parts import Part
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rankbeat_exporter.model import accelerator
 from rankbeat_exporter.parsing import ascend, npu_smi_reading
-from rankbeat_exporter.sources import dcmi
+from rankbeat_exporter.sources import dcmi_places
 from rankbeat_exporter.sources.tools import Tools
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class AscendTools:
     def __init__(self, driver_root: Path, interval_seconds: float = INTERVAL_SECONDS) -> None:
         self._driver_root = driver_root
         self._interval_seconds = interval_seconds
-        self._tools = Tools(dcmi.library_search_path(driver_root), TIMEOUT_SECONDS)
+        self._tools = Tools(dcmi_places.library_search_path(driver_root), TIMEOUT_SECONDS)
         self._snapshot: Snapshot | None = None
         self._kept: dict[str, _Kept] = {}
         self._wake = threading.Event()

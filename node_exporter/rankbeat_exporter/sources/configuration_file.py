@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 
 from rankbeat_exporter.errors import InvalidConfiguration
 from rankbeat_exporter.parsing.configuration import configuration
+from rankbeat_exporter.sources.file_stamp import file_stamp
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from rankbeat_exporter.model.configuration import Configuration
-
-Stamp = tuple[int, int, int]
-"""Modification time, inode and size: an editor replaces the file, a ConfigMap turns a link."""
+    from rankbeat_exporter.sources.file_stamp import Stamp
 
 
 class ConfigurationFile:
@@ -35,15 +34,6 @@ class ConfigurationFile:
             return None
         self._seen = stamp
         return read(self._path, self._node)
-
-
-def file_stamp(path: Path) -> Stamp | None:
-    """None where there is no such file."""
-    try:
-        status = path.stat()
-    except OSError:
-        return None
-    return status.st_mtime_ns, status.st_ino, status.st_size
 
 
 def read(path: Path, node: str) -> Configuration:

@@ -39,19 +39,6 @@ class _Inventory(NamedTuple):
     chips: tuple[Chip, ...] = ()
 
 
-def library_paths(driver_root: Path) -> tuple[Path, ...]:
-    """Where libdcmi.so may lie, best first."""
-    return (
-        driver_root / "lib64/driver/libdcmi.so",
-        driver_root.parent.parent / "dcmi/libdcmi.so",
-    )
-
-
-def library_search_path(driver_root: Path) -> str:
-    """LD_LIBRARY_PATH for the process that loads it: libdcmi.so needs its neighbours, libdrvdsmi_host.so and others."""
-    return ":".join(str(driver_root / part) for part in ("lib64/driver", "lib64/common", "lib64"))
-
-
 class Dcmi:
     """A loaded and initialised library. generation is 2 where its dcmiv2 functions are the ones that list NPUs (950)."""
 

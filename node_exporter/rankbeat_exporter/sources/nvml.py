@@ -43,6 +43,7 @@ class Nvml:
         self._library = Library(watch or CallWatch(0.0, lambda _: None))
         self._gpus: dict[int, _Gpu] = {}
         self._xids: XidWatch | None = None
+        self._untold: tuple[Event, ...] = ()
         with self._library.watch.round():
             self._initialise()
 
@@ -66,7 +67,8 @@ class Nvml:
 
     def new_events(self) -> tuple[Event, ...]:
         """XIDs since the last call, of GPUs that are gone too."""
-        return self._xids.new_events() if self._xids else ()
+        untold, self._untold = self._untold, ()
+        return untold + (self._xids.new_events() if self._xids else ())
 
     def _initialise(self) -> XidWatch:
         code = self._library.answer("init", lambda: pynvml.nvmlInitWithFlags(0)).code
@@ -79,6 +81,7 @@ class Nvml:
 
     def _forget(self) -> None:
         if self._xids is not None:
+            self._untold += self._xids.new_events()
             self._xids.close()
         self._xids = None
         self._gpus.clear()

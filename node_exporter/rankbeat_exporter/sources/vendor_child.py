@@ -20,12 +20,14 @@ from rankbeat_exporter.errors import CannotMeasure, InvalidSnapshot
 from rankbeat_exporter.model import accelerator
 from rankbeat_exporter.model.accelerator import VENDOR_HUAWEI, VENDOR_NONE, VENDOR_NVIDIA, Event, Snapshot
 from rankbeat_exporter.parsing import vendor as snapshots
-from rankbeat_exporter.sources import dcmi, nvml_places
+from rankbeat_exporter.sources import dcmi_places, nvml_places
 from rankbeat_exporter.sources.ascend_tools import AscendTools
 from rankbeat_exporter.sources.call_watch import CallWatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from rankbeat_exporter.model.accelerator import RawChip
 
 _log = logging.getLogger(__name__)
 
@@ -52,7 +54,7 @@ def present_vendors(roots: DriverRoots) -> tuple[str, ...]:
 
 
 def dcmi_is_present(driver_root: Path) -> bool:
-    return any(path.exists() for path in (*dcmi.library_paths(driver_root), Path("/dev/davinci_manager")))
+    return any(path.exists() for path in (*dcmi_places.library_paths(driver_root), Path("/dev/davinci_manager")))
 
 
 class VendorChildren:
@@ -131,6 +133,13 @@ class VendorChild:
         return replace(found, restarts=self._restarts, vendor=self._vendor, events=events, unkillable=unkillable)
 
     def close(self) -> None:
+        """A child that is not stuck ends by itself: GPUs froze whose users were killed (docs/sources.md, NVML)."""
+        if self._child is not None and self._child.stdin is not None:
+            self._child.stdin.close()
+            try:
+                self._child.wait(KILL_SECONDS)
+            except subprocess.TimeoutExpired:
+                _log.warning("vendor child does not end by itself pid=%d", self._child.pid)
         self._discard()
         if self._doomed is not None and self._doomed.poll() is not None:
             _close(self._doomed)
@@ -209,7 +218,7 @@ def start_child(vendor: str, roots: DriverRoots, call_seconds: float = 0.0) -> C
     search_path = (
         nvml_places.library_search_path(roots.nvidia, os.environ.get("LD_LIBRARY_PATH", ""))
         if vendor == VENDOR_NVIDIA
-        else dcmi.library_search_path(roots.npu)
+        else dcmi_places.library_search_path(roots.npu)
     )
     command = [sys.executable, "-m", "rankbeat_exporter", "vendor-child", "--vendor", vendor]
     command += ["--npu-driver-root", str(roots.npu), "--call-seconds", f"{call_seconds:g}"]
@@ -231,28 +240,36 @@ def serve_requests(vendor: str, roots: DriverRoots, call_seconds: float = 0.0) -
             turn.release()  # after the last word, about a call that hangs, the parent kills this process
 
     def late(call: str) -> None:
-        answer(Snapshot(accelerator.DRIVER_HUNG, f"{call} did not return", hung=call))
+        # An XID and a call that hangs often come together: this is the last chance to tell of it.
+        events = opened.new_events() if opened else ()
+        answer(Snapshot(accelerator.DRIVER_HUNG, f"{call} did not return", hung=call, events=events))
 
     watch = CallWatch(call_seconds, late)
-    read: Callable[[tuple[str, ...]], Snapshot] | None = None
+    opened: _Opened | None = None
     for request in sys.stdin.buffer:
         try:
-            read = read or _opened(vendor, roots, watch)
-            found = read(tuple(json.loads(request)["leave_out"]))
+            opened = opened or _opened(vendor, roots, watch)
+            chips = opened.chips(tuple(json.loads(request)["leave_out"]))
+            found = Snapshot("", chips=chips, events=opened.new_events())
         except CannotMeasure as error:
             found = Snapshot(error.reason, error.detail)
         answer(found)
 
 
-def _opened(vendor: str, roots: DriverRoots, watch: CallWatch) -> Callable[[tuple[str, ...]], Snapshot]:
-    """What reads all of the vendor's devices, but for the calls that are to be left out.
+class _Opened(NamedTuple):
+    """A vendor's library: chips reads all devices but for the calls to be left out, or raises CannotMeasure."""
 
-    Raises: CannotMeasure, now or when called.
-    """
+    chips: Callable[[tuple[str, ...]], tuple[RawChip, ...]]
+    new_events: Callable[[], tuple[Event, ...]] = tuple
+
+
+def _opened(vendor: str, roots: DriverRoots, watch: CallWatch) -> _Opened:
+    """Raises: CannotMeasure."""
     if vendor == VENDOR_NVIDIA:
         from rankbeat_exporter.sources import nvml  # noqa: PLC0415 - pynvml, where there are GPUs only
 
         gpus = nvml.Nvml(watch)
-        return lambda left_out: Snapshot("", chips=gpus.chips(left_out), events=gpus.new_events())
-    npus = dcmi.Dcmi(dcmi.library_paths(roots.npu), watch)
-    return lambda left_out: Snapshot("", chips=npus.chips(left_out))
+        return _Opened(gpus.chips, gpus.new_events)
+    from rankbeat_exporter.sources import dcmi  # noqa: PLC0415 - its layouts, in the child that calls it only
+
+    return _Opened(dcmi.Dcmi(dcmi_places.library_paths(roots.npu), watch).chips)

@@ -38,9 +38,15 @@ def said(vendor: str, tool: Path | None) -> Said:
     Raises: CannotMeasure(ToolNotFound | ToolFailed).
     """
     if vendor == VENDOR_NVIDIA:
-        command = (_found("nvidia-smi", (), tool), *nvidia_smi.QUERY)
-        return Said(" ".join(command), _some(nvidia_smi.devices(_printed(command)), command))
-    command = (_found("npu-smi", _NPU_PLACES, tool), "info")
+        return _nvidia_said((_found("nvidia-smi", (), tool), *nvidia_smi.QUERY))
+    return _npu_said((_found("npu-smi", _NPU_PLACES, tool), "info"))
+
+
+def _nvidia_said(command: tuple[str, ...]) -> Said:
+    return Said(" ".join(command), _some(nvidia_smi.devices(_printed(command)), command))
+
+
+def _npu_said(command: tuple[str, ...]) -> Said:
     devices = npu_smi_devices.devices(_printed(command))
     for npu in dict.fromkeys(place.npu for place in devices):
         for kind in npu_smi_devices.MORE:

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rankbeat_exporter.errors import InvalidConfiguration
-from rankbeat_exporter.sources.configuration_file import Stamp, file_stamp
+from rankbeat_exporter.sources.file_stamp import file_stamp
 
 if TYPE_CHECKING:
     from rankbeat_exporter.model.configuration import WebSection
+    from rankbeat_exporter.sources.file_stamp import Stamp
 
 _log = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@
     devices:                                          # DaemonSet rankbeat-devices, on NPU nodes
       exporter: "off"                                 # or builtin; external: not ours, the chart has it scraped
       nodeSelector, tolerations, priorityClassName, resources
-      npu: {driverRoot: /usr/local/Ascend/driver, resources: [NAME], rankTables: false}
+      npu: {driverRoot: /usr/local/Ascend/driver, resources: [NAME], rankTables: false, exporterNames: false}
       nvidia:                                         # DaemonSet rankbeat-devices-nvidia; the rest as of devices
         exporter: "off"
         nodeSelector, tolerations
@@ -69,6 +69,10 @@ class Clock:
     servers: tuple[str, ...] = ()
     offset_limit_seconds: float = 0.05
     resources: Manifest = field(default_factory=dict)
+    chrony_socket: str = ""
+    """chronyd's command socket on the nodes, empty where the container must not ask it."""
+    chrony_user: int = 0
+    """The uid of chronyd on the nodes, which alone may use the socket."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +96,8 @@ class Devices:
     npu_resources: tuple[str, ...] = ()
     """Extended resources of NPUs beside huawei.com/..."""
     reads_rank_tables: bool = False
+    has_exporter_names: bool = False
+    """Whether NPUs are shown under npu-exporter's names too."""
     nvidia: Nvidia = Nvidia()
 
 
@@ -148,9 +154,16 @@ def _node(top: Manifest) -> Node:
 
 
 def _clock(top: Manifest) -> Clock:
-    section = _section(top, "clock", "", ("servers", "offsetLimit", "resources"))
+    section = _section(top, "clock", "", ("servers", "offsetLimit", "chrony", "resources"))
+    chrony = _section(section, "chrony", "clock", ("socket", "user"))
+    socket = _path(chrony, "socket", "clock.chrony", "") if chrony.get("socket") else ""
+    user = chrony.get("user") or 0
+    if isinstance(user, bool) or not isinstance(user, int) or (socket and not 0 < user < 1 << 31):
+        raise InvalidFleetError("clock.chrony.user", f"is {user!r}, write the uid of chronyd's user on the nodes")
     return Clock(
         servers=_texts(section, "servers", "clock"),
+        chrony_socket=socket,
+        chrony_user=user,
         offset_limit_seconds=_duration(section, "offsetLimit", "clock", "50ms", (0.001, 60)),
         resources=_mapping(section, "resources", "clock"),
     )
@@ -158,13 +171,14 @@ def _clock(top: Manifest) -> Clock:
 
 def _devices(top: Manifest) -> Devices:
     section = _section(top, "devices", "", ("exporter", "npu", "nvidia", "external", *_PLACEMENT))
-    npu = _section(section, "npu", "devices", ("driverRoot", "resources", "rankTables"))
+    npu = _section(section, "npu", "devices", ("driverRoot", "resources", "rankTables", "exporterNames"))
     return Devices(
         is_enabled=_is_builtin(section, "devices"),
         placement=_placement(section, "devices"),
         npu_driver_root=_path(npu, "driverRoot", "devices.npu", "/usr/local/Ascend/driver"),
         npu_resources=_texts(npu, "resources", "devices.npu"),
         reads_rank_tables=_boolean(npu, "rankTables", "devices.npu"),
+        has_exporter_names=_boolean(npu, "exporterNames", "devices.npu"),
         nvidia=_nvidia(section),
     )
 
@@ -188,7 +202,7 @@ def _is_builtin(section: Manifest, path: str) -> bool:
     exporter = section.get("exporter", "off")
     if exporter is not False and exporter not in _EXPORTERS:
         raise InvalidFleetError(f"{path}.exporter", f"is {exporter!r}, write one of {', '.join(_EXPORTERS)}")
-    return exporter == "builtin"
+    return bool(exporter == "builtin")
 
 
 def _boolean(parent: Manifest, key: str, path: str) -> bool:

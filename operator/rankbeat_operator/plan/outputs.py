@@ -33,7 +33,7 @@ _REASONS = {
     "monitor": "MonitorDisabled",
 }
 _KEY_MISSING = """nothing is written, since the key is not there: make the Secret of {secrets}; a running pod finds it \
-within two minutes"""
+within three minutes"""
 _KEY_INVALID = "nothing is written, since the Secret of {secrets} holds no key: make one with openssl rand -hex 32"
 _SETTINGS = f"""the collector cannot follow spec.outputs; what it followed before stays, if there was anything: {_LOG} \
 names the field"""

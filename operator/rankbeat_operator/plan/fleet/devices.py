@@ -1,7 +1,7 @@
 """DaemonSets of accelerator nodes: one part of a pod may touch devices, the other serves and touches none."""
 
 from rankbeat_contract import names
-from rankbeat_operator.model.fleet import Fleet
+from rankbeat_operator.model.fleet import Fleet, Placement
 from rankbeat_operator.model.manifests import Manifest
 from rankbeat_operator.plan.fleet import pods
 from rankbeat_operator.plan.fleet.pods import Release
@@ -9,12 +9,22 @@ from rankbeat_operator.plan.fleet.pods import Release
 SOCKET = "/run/rankbeat/vendor.sock"
 POD_RESOURCES = "/var/lib/kubelet/pod-resources"
 """Where the serving part sees the kubelet's socket, wherever the node has it."""
+NPU_NODES = (
+    ("accelerator", ("huawei-npu", "huawei-Ascend910", "huawei-Ascend310", "huawei-Ascend310P")),
+    ("feature.node.kubernetes.io/pci-1200_19e5.present", ("true",)),
+)
+GPU_NODES = (
+    ("nvidia.com/gpu.present", ("true",)),
+    ("feature.node.kubernetes.io/pci-10de.present", ("true",)),
+    ("feature.node.kubernetes.io/pci-0302_10de.present", ("true",)),
+)
+"""Labels by which vendors' own components and node-feature-discovery mark accelerator nodes (docs/node-exporter.md)."""
 
 
 def daemon_set(fleet: Fleet, release: Release) -> Manifest:
     """The DaemonSet of NPU nodes. The part that may touch devices has no token."""
     driver = {"name": "npu-driver", "hostPath": {"path": fleet.devices.npu_driver_root, "type": ""}}
-    rest = _pod(fleet, _vendor(fleet), (driver,))
+    rest = {**_pod(fleet, _vendor(fleet), (driver,)), **_affinity(fleet.devices.placement, NPU_NODES)}
     template = pods.template(names.DEVICES, fleet, fleet.devices.placement, rest)
     return pods.daemon_set(names.DEVICES, fleet, release, template)
 
@@ -30,6 +40,7 @@ def nvidia_daemon_set(fleet: Fleet, release: Release) -> Manifest:
     rest: Manifest = {
         **_pod(fleet, _nvidia_vendor(fleet), (driver,) if nvidia.driver_root else ()),
         "serviceAccountName": names.DEVICES,
+        **_affinity(nvidia.placement, GPU_NODES),
         **({"runtimeClassName": nvidia.runtime_class_name} if _has_runtime_class(fleet) else {}),
     }
     template = pods.template(names.DEVICES_NVIDIA, fleet, nvidia.placement, rest)
@@ -38,6 +49,15 @@ def nvidia_daemon_set(fleet: Fleet, release: Release) -> Manifest:
 
 def _has_runtime_class(fleet: Fleet) -> bool:
     return bool(fleet.devices.nvidia.runtime_class_name) and not fleet.devices.nvidia.driver_root
+
+
+def _affinity(placement: Placement, nodes: tuple[tuple[str, tuple[str, ...]], ...]) -> Manifest:
+    """Without a node selector of the install's: nodes with one of the labels, so that no other node runs a pod."""
+    if placement.node_selector:
+        return {}
+    terms = [{"matchExpressions": [{"key": key, "operator": "In", "values": list(values)}]} for key, values in nodes]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    return {"affinity": {"nodeAffinity": required}}
 
 
 def _pod(fleet: Fleet, vendor: Manifest, drivers: tuple[Manifest, ...]) -> Manifest:
@@ -132,6 +152,7 @@ def _devices(fleet: Fleet) -> Manifest:
             f"--pod-resources={POD_RESOURCES}/kubelet.sock",
             *(f"--npu-resource={resource}" for resource in fleet.devices.npu_resources),
             *(["--rank-tables"] if fleet.devices.reads_rank_tables else []),
+            *(["--npu-exporter-names"] if fleet.devices.has_exporter_names else []),
         ],
         "env": [pods.field_env("NODE_NAME", "spec.nodeName")],
         "ports": [{"name": "metrics", "containerPort": names.PORT_DEVICES}],

@@ -1,11 +1,14 @@
 """DaemonSet rankbeat-node: the collector reads rings, the clock says how far to trust the node's time."""
 
+from typing import TypeVar
+
 from rankbeat_contract import names
 from rankbeat_operator.model.fleet import Fleet
 from rankbeat_operator.model.manifests import Manifest
 from rankbeat_operator.plan.fleet import pods
 from rankbeat_operator.plan.fleet.pods import Release
 
+Part = TypeVar("Part")
 KUBELET_ROOT = "/var/lib/kubelet"
 """Where the collector sees the kubelet's folder, wherever the node has it."""
 POD_LOGS = "/var/log/pods"
@@ -23,6 +26,7 @@ def daemon_set(fleet: Fleet, release: Release) -> Manifest:
         "volumes": [
             {"name": "pods", "hostPath": {"path": f"{fleet.node.kubelet_root}/pods", "type": "Directory"}},
             *_pod_logs(fleet, {"name": "pod-logs", "hostPath": {"path": fleet.node.pod_logs, "type": "Directory"}}),
+            *_chrony(fleet, {"name": "chrony", "hostPath": {"path": _chrony_folder(fleet)}}),
             pods.api_access(),
             pods.identity(),
             pods.scratch(),
@@ -81,6 +85,24 @@ def _reading_all(fleet: Fleet) -> Manifest:
     }
 
 
+def _chrony(fleet: Fleet, part: Part) -> tuple[Part, ...]:
+    """It where the install lets the clock ask the node's chronyd, else nothing."""
+    return (part,) if fleet.clock.chrony_socket else ()
+
+
+def _chrony_folder(fleet: Fleet) -> str:
+    """Of the socket: under the same path in the container, as chronyd answers to the path of the asking socket.
+
+    Without a type, so that a node without chronyd keeps its collector: the clock says SocketNotFound there.
+    """
+    return fleet.clock.chrony_socket.rpartition("/")[0]
+
+
+def _asking_chrony(fleet: Fleet) -> Manifest:
+    """No privilege, but chronyd's own user: the folder of its socket is closed to all others."""
+    return {**pods.RESTRICTED, "runAsUser": fleet.clock.chrony_user}
+
+
 def _clock(fleet: Fleet) -> Manifest:
     return {
         "name": "clock",
@@ -90,12 +112,13 @@ def _clock(fleet: Fleet) -> Manifest:
         "args": [
             "--node=$(NODE_NAME)",
             *(f"--server={server}" for server in fleet.clock.servers),
+            *_chrony(fleet, f"--chrony={fleet.clock.chrony_socket}"),
             f"--offset-limit={fleet.clock.offset_limit_seconds:g}s",
         ],
         "env": [pods.field_env("NODE_NAME", "spec.nodeName")],
         "ports": [{"name": "metrics-clock", "containerPort": names.PORT_CLOCK}],
         "resources": fleet.clock.resources,
         "livenessProbe": pods.probe("/healthz", names.PORT_CLOCK),
-        "securityContext": pods.RESTRICTED,
-        "volumeMounts": [pods.SCRATCH_MOUNT],
+        "securityContext": _asking_chrony(fleet) if fleet.clock.chrony_socket else pods.RESTRICTED,
+        "volumeMounts": [*_chrony(fleet, {"name": "chrony", "mountPath": _chrony_folder(fleet)}), pods.SCRATCH_MOUNT],
     }

@@ -1,0 +1,167 @@
+"""Vendors' tools as real processes: scripts that stand in for them, at the places where the driver puts them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from ascend_support import FIXTURES
+from rankbeat_exporter.model.accelerator import Answer, RawChip, Snapshot
+from rankbeat_exporter.parsing import ascend
+from rankbeat_exporter.sources import ascend_tools, tools
+
+REPOSITORY = Path(__file__).parents[2]
+
+
+def a_script(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("#!/bin/sh\n" + text)
+    path.chmod(0o755)
+    return path
+
+
+@pytest.fixture
+def run(tmp_path):
+    """What becomes of a tool that is this shell script."""
+
+    def one(text, command="npu-smi info", timeout_seconds=5.0):
+        path = a_script(tmp_path / "npu-smi", text)
+        return tools.Tools("/nowhere", timeout_seconds).run(path, command)
+
+    return one
+
+
+def test_a_tools_output_comes_with_its_command_and_it_finds_the_drivers_libraries(run):
+    text = run('echo "$@" $LD_LIBRARY_PATH\n', "npu-smi info -t health -i 2")
+
+    assert text == ("npu-smi info -t health -i 2", "", "info -t health -i 2 /nowhere\n")
+
+
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [("echo 'ret is -8020'; exit 3\n", "exit_3"), ("kill -9 $$\n", "exit_-9"), ("yes\n", "too_long")],
+)
+def test_a_tool_that_fails_says_how(run, script, reason):
+    assert run(script).reason == reason
+
+
+def test_a_tool_that_is_not_there_is_said(tmp_path):
+    assert tools.Tools("", 1.0).run(tmp_path / "none", "npu-smi info") == ("npu-smi info", "not_found", "")
+
+
+def test_a_tool_that_hangs_costs_its_time_out_and_takes_what_it_started_along(run, tmp_path):
+    begin = time.monotonic()
+    text = run(f"sleep 61 & echo $! > {tmp_path}/pid; echo half a line; wait\n", timeout_seconds=0.3)
+    took = time.monotonic() - begin
+
+    assert text == ("npu-smi info", "timed_out", "")
+    assert 0.3 <= took < 2.0
+    started = Path(f"/proc/{(tmp_path / 'pid').read_text().strip()}/stat")
+    assert not started.exists() or started.read_text().split()[2] == "Z"
+
+
+def test_while_a_tool_cannot_be_killed_no_other_is_run(tmp_path, monkeypatch):
+    """A process in uninterruptible sleep, as far as its parent can tell: the signal does not reach it."""
+    monkeypatch.setattr(os, "killpg", lambda *_: None)
+    path = a_script(tmp_path / "npu-smi", "exec sleep 61\n")
+    runner = tools.Tools("", 0.1)
+
+    first, second, unkillable = runner.run(path, "npu-smi info"), runner.run(path, "npu-smi info -m"), runner.unkillable
+    runner._doomed.send_signal(signal.SIGKILL)
+    runner._doomed.wait()
+
+    assert (first.reason, second.reason, unkillable) == ("timed_out", "ChildUnkillable", 1)
+    assert runner.unkillable == 0
+
+
+@pytest.fixture
+def driver(tmp_path, monkeypatch):
+    """A driver's folder with tools that print fixtures; asked holds what they were asked."""
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    asked = tmp_path / "asked"
+    asked.touch()
+    a_script(
+        tmp_path / "driver/tools/npu-smi",
+        f'echo "npu-smi $@" >> {asked}\ncase "$*" in\ninfo) cat {FIXTURES}/info_b_910b.txt;;\n'
+        f'"info -m") cat {FIXTURES}/map_b.txt;;\n"info -t health -i 5") cat {FIXTURES}/health_910b.txt;;\n'
+        "esac\n",
+    )
+    a_script(
+        tmp_path / "driver/tools/hccn_tool",
+        f'echo "hccn_tool $@" >> {asked}\ncase "$3" in\n-link) cat {FIXTURES}/hccn_link_up.txt;;\n'
+        f"-optical) cat {FIXTURES}/hccn_optical.txt;;\nesac\n",
+    )
+    return tmp_path / "driver", lambda: asked.read_text().splitlines()
+
+
+def completed(source, snapshot, eventually, texts):
+    """The snapshot as soon as the tools' texts are there."""
+    return eventually(lambda: len((found := source.completed(snapshot)).texts) >= texts and found)
+
+
+def test_where_the_library_cannot_be_had_npu_smi_stands_in_for_it(driver, eventually):
+    root, asked = driver
+    source = ascend_tools.AscendTools(root)
+
+    found = completed(source, Snapshot("LibraryNotFound", "none of ..."), eventually, 11)
+    source.close()
+
+    readings = ascend.readings(found)
+    assert (found.reason, readings.source) == ("", "tool")
+    assert [one.card for one in readings.accelerators] == [2, 5, 2944]
+    assert readings.accelerators[1].error_codes == (0x80DE1801, 0x80E01801, 0x110001024)
+    assert asked()[:3] == ["npu-smi info", "npu-smi info -m", "npu-smi info -t health -i 2"]
+
+
+def test_a_driver_that_hangs_is_not_asked_by_the_tool(driver):
+    root, asked = driver
+    source = ascend_tools.AscendTools(root)
+
+    found = source.completed(Snapshot("DriverHung"))
+    time.sleep(0.3)
+    source.close()
+
+    assert (found.reason, found.texts, asked()) == ("DriverHung", (), [])
+
+
+def test_beside_the_library_hccn_tool_is_asked_for_what_the_library_does_not_say(driver, eventually):
+    root, asked = driver
+    chip = RawChip(0, 0, {"physical_id": Answer(0, (6,)), "network_health": Answer(0, (0,)), "packets": Answer(-8255)})
+    source = ascend_tools.AscendTools(root)
+
+    found = completed(source, Snapshot("", chips=(chip,)), eventually, 5)
+    source.close()
+
+    assert asked() == [
+        "hccn_tool -i 6 -link -g", "hccn_tool -i 6 -speed -g", "hccn_tool -i 6 -link_stat -g",
+        "hccn_tool -i 6 -optical -g", "hccn_tool -i 6 -stat -g",
+    ]  # fmt: skip
+    (reading,) = ascend.readings(found).accelerators
+    assert reading.rows["link_up"] == {("0",): 1.0}
+    assert reading.rows["optical_bias_amperes"] == {("0", "0"): pytest.approx(0.007936)}
+
+
+def test_without_tools_there_is_no_thread_and_nothing_is_added(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", "")
+    if any((Path("/usr/local/bin") / tool).exists() for tool in ("npu-smi", "hccn_tool")):
+        pytest.skip("this machine has the tools")
+    source = ascend_tools.AscendTools(tmp_path)
+
+    assert source.completed(Snapshot("LibraryNotFound")) == Snapshot("LibraryNotFound")
+    assert source._thread is None
+
+
+def test_a_text_that_is_too_old_is_forgotten(driver, eventually):
+    root, _ = driver
+    source = ascend_tools.AscendTools(root, interval_seconds=0.2)
+    completed(source, Snapshot("LibraryNotFound"), eventually, 11)
+    source.close()
+    source._thread.join(5)
+
+    time.sleep(0.7)
+
+    assert source.completed(Snapshot("LibraryNotFound")) == Snapshot("LibraryNotFound")
