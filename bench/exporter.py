@@ -1,12 +1,12 @@
 """What the accelerators' exporter costs, and whether a scrape ever waits for a driver: 16 chips.
 
 The real programs of pod rankbeat-devices in their own processes, vendor, its child and the serving part, over the C
-double of libdcmi.so, whose calls take 1 to 10 ms each, and 100 to 150 where a bandwidth is measured. `cores` and `rss_mib` are of the three together (the two
-processes' shared pages counted twice) at an interval of 5 s, scraped every 5 s; CPU that the double itself burns is in
-it. `scrape_p99_ms`: scrapes of which each meets a new collection, so that each renders all series. `rss_growth_mib`:
-over 10^5 scrapes back to back. `hang_delay_ms`: the longest scrape while no call of the driver returns, and the child
-is killed and replaced, minus the healthy median. No peer runs here: npu-exporter needs a driver. Leaves
-build/bench/exporter.json.
+double of libdcmi.so, whose calls take 1 to 10 ms each, and 100 to 150 where a bandwidth is measured. `cores` and
+`rss_mib` are of the three together (pages that processes share are counted for each) at an interval of 5 s, scraped
+every 5 s; CPU that the double itself burns is in it. `scrape_p99_ms`: scrapes of which each finds a new collection,
+four collections a second. `rss_growth_mib`: over 10^5 scrapes back to back. `hang_delay_ms`: the longest scrape while
+no call of the driver returns, and the child is killed and replaced, minus the healthy median. No peer runs here:
+npu-exporter needs a driver. Leaves build/bench/exporter.json.
 usage: exporter.py [--seconds N] [--scrapes N]
 """
 

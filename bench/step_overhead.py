@@ -7,9 +7,9 @@ between arms: `off` and `off_again` (no agent: the A/A control), `agent`, MindSp
 MindFormers is installed, its MFLossMonitor. A round holds one block of each arm, so that a drift of the machine meets
 all alike. A round's ratio is the mean step of the arm's block over that of `off`: the mean, since a median would not
 see the steps that flush and sample. `ratio` is the geometric mean of the rounds' ratios without their lowest and
-highest tenth, its 95 % interval from a bootstrap over rounds. It is for `interval: auto`; samples and flushes of the
-whole run fall into the agent's share of it, so its blocks hold several times what a run holds. Exit 1 and
-`inconclusive` when the A/A interval excludes 1 or is wider than 0.005 to either side.
+highest tenth, its 95 % interval from a bootstrap over rounds. It is for `interval: auto`: samples of the whole run
+fall into the agent's share of it, so its blocks hold several times what a run holds; flushes are as frequent as there.
+Exit 1 and `inconclusive` when the A/A interval excludes 1 or is wider than 0.005 to either side.
 
 Before it, in processes of their own: `ratio_grad_norm`, the gradient norm's tap in a compiled transformer step; and, as
 factors without an interval, SummaryCollector(10) and TrainingStateMonitor (bench/trainings).
@@ -208,6 +208,7 @@ def train(rounds: int, costed_steps: int) -> tuple[Schedule, Cost]:
     ms.set_seed(1)
     ms.set_device("CPU")
     ms.set_context(mode=ms.GRAPH_MODE)
+    steps.FLUSH_NS *= len(ARMS)  # on in one of so many blocks: else nearly every block of ten steps would hold a flush
     seen = steps.Steps(rank.RANK)
     head_class, tail_class = model.head_and_tail(Callback, seen)
     head, tail = head_class(), tail_class()

@@ -258,7 +258,7 @@ ACCELERATOR_FIGURES = {
         ("overall_utilization_ratio", "Share of time anything on an NPU was busy."),
         (
             "utilization_withheld",
-            "1 while AI Core and vector read 0 though the NPU works, as under the vendor's profiler: then both are absent.",
+            "1 while AI Core and vector read 0 though the NPU works, as under a profiler: then both are absent.",
         ),
         ("memory_size_bytes", "High-bandwidth memory of the device."),
         ("memory_used_bytes", "High-bandwidth memory in use, the driver's own share included."),

@@ -1,21 +1,25 @@
-"""alerts/external.yaml: recording rules that give the series of vendors' exporters our names, from rankbeat_contract."""
+"""alerts/external.yaml: recording rules that give the series of vendors' exporters our names."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from rankbeat_contract import names, vendor_names
-from rankbeat_contract.vendor_names import VendorName
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rankbeat_contract.vendor_names import VendorName
 
 HEAD = """# Made by `make generate` from agent/rankbeat_contract/vendor_names.py.
 #
-# Where npu-exporter or dcgm-exporter runs in place of rankbeat-devices, these rules show what they export under Rankbeat's
-# names, in base units, with its labels. They need the labels node, and namespace, pod and container of the pod that has
-# the device, which the chart's PodMonitors (templates/external.yaml) give.
+# Where npu-exporter or dcgm-exporter runs in place of rankbeat-devices, these rules show what they export under
+# Rankbeat's names, in base units, with its labels. They need the labels node, and namespace, pod and container of the
+# pod that has the device, which the chart's PodMonitors (templates/external.yaml) give.
 #
-# npu-exporter knows only whether an NPU is healthy: health_level is 1 or more where it says not. It shows ten error codes
-# at most. The power of a 310P is its card's, repeated for each chip, and left out. dcgm-exporter shows the last XID, no
-# number of them: they are left out.
+# npu-exporter knows only whether an NPU is healthy: health_level is 1 where it says not, and may be more. It shows ten
+# error codes at most. The power of a 310P is its card's, repeated for each chip, and left out. dcgm-exporter shows the
+# last XID and no number of them: they are left out.
 groups:
 """
 KEYS = "node, device, uuid, model, namespace, pod, container"

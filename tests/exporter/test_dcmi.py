@@ -12,7 +12,7 @@ from rankbeat_exporter.errors import CannotMeasure
 from rankbeat_exporter.model.accelerator import Accelerator, Answer, RawChip
 from rankbeat_exporter.parsing import dcmi as meaning
 from rankbeat_exporter.parsing import network_counters
-from rankbeat_exporter.sources import adjtimex, dcmi
+from rankbeat_exporter.sources import adjtimex, dcmi, dcmi_places
 from rankbeat_exporter.sources import dcmi_layouts as layouts
 
 GIB = 2**30

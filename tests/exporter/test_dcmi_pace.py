@@ -12,7 +12,7 @@ import pytest
 from rankbeat_exporter.collectors.devices import DevicesCollector
 from rankbeat_exporter.model.accelerator import CODE_HUNG, Answer
 from rankbeat_exporter.parsing import dcmi as meaning
-from rankbeat_exporter.sources import dcmi, dcmi_calls, dcmi_schedule, vendor_child
+from rankbeat_exporter.sources import dcmi, dcmi_calls, dcmi_places, dcmi_schedule, vendor_child
 from rankbeat_exporter.sources.call_watch import CallWatch
 from rankbeat_exporter.sources.dcmi_schedule import Schedule
 

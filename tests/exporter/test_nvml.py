@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import os
 import time
 from dataclasses import replace
@@ -11,6 +12,8 @@ from pathlib import Path
 
 import pynvml
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from rankbeat_exporter.collectors.devices import DevicesCollector
 from rankbeat_exporter.collectors.devices_series import DevicesSeries
@@ -24,7 +27,7 @@ from rankbeat_exporter.model.accelerator import (
     Snapshot,
 )
 from rankbeat_exporter.parsing import nvml as meaning
-from rankbeat_exporter.sources import nvml_places, vendor_child
+from rankbeat_exporter.sources import nvml_calls, nvml_places, vendor_child
 
 REPOSITORY = Path(__file__).parents[2]
 NOWHERE = Path("/nonexistent")
@@ -230,6 +233,7 @@ def test_a_gpu_that_idles_is_not_throttled(gpus):
         ("memory_used 90000000000", ["memory_used_bytes"], ("memory", "out_of_range")),
         ("processes 11:1024 12:-", ["process_memory_bytes"], ("processes", "sentinel")),
         ("return nvmlDeviceGetMigMode 3", ["mig_enabled"], ("mig_mode", "3")),
+        ("throttle 0xFFFFFFFFFFFFFFFF", [], ("throttle", "sentinel")),
         ("return nvmlDeviceGetTotalEnergyConsumption 999", ["energy_joules_total"], ("energy", "999")),
     ],
 )
@@ -539,6 +543,26 @@ def test_a_child_that_is_closed_ends_by_itself(start_gpus):
     gpus.child.close()
 
     assert process.returncode == 0
+
+
+NAMES = [call.name for call in (*nvml_calls.IDENTITY_CALLS, *nvml_calls.GPU_CALLS)] + ["handle", "xid_watch"]
+VALUES = st.lists(st.integers(-1, 200) | st.integers(-(2**63), 2**64) | st.text(max_size=9), max_size=20).map(tuple)
+ANSWERS = st.dictionaries(
+    st.sampled_from(NAMES), st.builds(Answer, st.sampled_from([0, 0, 0, 3, 13, 15, 16, 999, CODE_HUNG]), VALUES)
+)
+
+
+@given(ANSWERS, st.integers(0, 7))
+def test_whatever_the_library_answers_no_number_is_invented(answers, place):
+    gpu, failures = meaning.accelerator(RawChip(0, place, answers))
+
+    parts = [number for one in gpu.parts.values() for number in one.values()]
+    assert all(math.isfinite(number) and number >= 0 for number in parts)
+    assert all(number >= 0 or name == "temperature_celsius" for name, number in gpu.figures.items())
+    assert all(number <= 1 for name, number in gpu.figures.items() if name.endswith("_ratio"))
+    assert {call for call, one in answers.items() if one.code} <= {failure.call for failure in failures}
+    if not any(one.code == 0 for one in answers.values()):
+        assert gpu.figures.keys() <= {"lost", "reset_required"}
 
 
 class Clock:

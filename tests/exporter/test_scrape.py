@@ -171,6 +171,8 @@ def test_a_library_that_lists_no_chip_counts_zero():
     assert samples(a_devices_scrape(Snapshot(""))) == [
         'rankbeat_node_accelerators{node="n1",vendor="huawei"} 0.0',
         'rankbeat_node_accelerator_driver_restarts_total{node="n1",vendor="huawei"} 0.0',
+        'rankbeat_node_accelerator_driver_unkillable{node="n1",vendor="huawei"} 0.0',
+        'rankbeat_node_accelerator_source{node="n1",source="library",vendor="huawei"} 1.0',
         'rankbeat_node_collector_success{collector="accelerators",node="n1"} 1.0',
         'rankbeat_node_collector_duration_seconds{collector="accelerators",node="n1"} 0.0',
         'rankbeat_node_collector_last_collect_timestamp_seconds{collector="accelerators",node="n1"} 1.79601823125e+09',

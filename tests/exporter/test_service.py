@@ -8,13 +8,14 @@ import socket
 import ssl
 import threading
 import time
+from dataclasses import replace
 
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from prometheus_client import generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
@@ -22,9 +23,10 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from rankbeat_contract import metrics
 from rankbeat_exporter.collectors.families import family
 from rankbeat_exporter.errors import InvalidConfiguration
-from rankbeat_exporter.model.configuration import WebSection
+from rankbeat_exporter.model.configuration import ClockSection, Configuration, WebSection
 from rankbeat_exporter.server import http as serving
 from rankbeat_exporter.server.exposition import Exposition, source, text
+from rankbeat_exporter.server.service import Service
 from rankbeat_exporter.sources.web_files import WebFiles
 
 
@@ -209,6 +211,60 @@ def test_connections_beyond_the_limit_are_closed_at_once(served):
     assert served.ask()[0] == 200
 
 
+def spoken(server, text):
+    """All that the server answers to the bytes, until it closes the connection or 0.3 s pass."""
+    with socket.create_connection(("127.0.0.1", server.server_port)) as channel:
+        channel.sendall(text)
+        channel.settimeout(0.3)
+        answer = b""
+        try:
+            while chunk := channel.recv(65536):
+                answer += chunk
+        except TimeoutError:
+            return answer, "open"
+        return answer, "closed"
+
+
+GET = b"GET /metrics?x=1 HTTP/1.1\r\nHost: n1\r\n"
+
+
+@pytest.mark.parametrize(
+    ("request_bytes", "statuses", "connection"),
+    [
+        pytest.param(GET + b"\r\n", ["200"], "open", id="kept"),
+        pytest.param((GET + b"\r\n") * 2, ["200", "200"], "open", id="two at once"),
+        pytest.param(GET + b"Connection: close\r\n\r\n", ["200"], "closed", id="close is asked for"),
+        pytest.param(b"GET /metrics HTTP/1.0\r\n\r\n", ["200"], "closed", id="HTTP/1.0"),
+        pytest.param(b"GET /other HTTP/1.1\r\n\r\n", ["404"], "open", id="no such page"),
+        pytest.param(b"POST /metrics HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc", ["405"], "closed", id="POST"),
+        pytest.param(GET + b"Content-Length: 3\r\n\r\nabc", ["200"], "closed", id="a body"),
+        pytest.param(b"\x16\x03\x01\x00\xf8\r\n\r\n", ["400"], "closed", id="TLS to a plain port"),
+        pytest.param(b"GET /metrics SPDY/3\r\n\r\n", ["400"], "closed", id="another protocol"),
+        pytest.param(GET + b"a: b\r\n" * 100 + b"\r\n", ["400"], "closed", id="too many headers"),
+        pytest.param(GET + b"a: " + b"b" * 9000 + b"\r\n\r\n", ["400"], "closed", id="too long a header"),
+        pytest.param(GET + b"no header\r\n\r\n", ["400"], "closed", id="no header"),
+    ],
+)
+def test_requests_in_all_shapes_are_answered(served, request_bytes, statuses, connection):
+    server = served.start().server
+
+    answer, is_open = spoken(server, request_bytes)
+
+    assert [part[:3].decode() for part in answer.split(b"HTTP/1.1 ")[1:]] == statuses
+    assert is_open == connection
+
+
+@given(st.binary(max_size=200))
+@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+def test_noise_ends_its_connection_alone(served, noise):
+    server = served.server if hasattr(served, "server") else served.start().server
+
+    with socket.create_connection(("127.0.0.1", server.server_port)) as channel:
+        channel.sendall(noise)
+
+    assert served.ask() == (200, "up 1\n")
+
+
 def a_success(name, value=1.0):
     return family(metrics.EXPORTER_SUCCESS, [(("n1", name), value)])
 
@@ -391,3 +447,18 @@ def test_a_machine_without_a_driver_starts_no_child_and_loads_no_vendors_library
     assert children == []
     assert "dcmi" not in mapped
     assert "nvidia" not in mapped
+
+
+def test_while_a_child_cannot_be_killed_no_other_takes_its_place(free_port):
+    clock = Configuration("n1", WebSection(free_port, "127.0.0.1"), clock=ClockSection())
+    service = Service()
+    service.follow(clock)
+    stuck = service._parts["clock"]._replace(is_stuck=lambda: True)
+    service._parts["clock"] = stuck
+
+    with pytest.raises(InvalidConfiguration, match="cannot be killed"):
+        service.follow(replace(clock, clock=ClockSection(offset_limit_seconds=1.0)))
+
+    assert service._parts["clock"] is stuck
+    service.follow(replace(clock, web=WebSection(free_port, "127.0.0.1")))
+    service.stop()

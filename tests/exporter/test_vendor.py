@@ -191,7 +191,9 @@ def test_while_one_child_cannot_be_killed_no_other_is_started(child):
     asked = child(deadline_seconds=0.05, start=start)
 
     reasons = [asked.snapshot().reason for _ in range(3)]
+    assert asked.is_stuck()
     starts[0].wake()
+    assert not asked.is_stuck()
     after = asked.snapshot()
 
     assert reasons == ["DriverHung", "ChildUnkillable", "ChildUnkillable"]

@@ -84,7 +84,8 @@ def _number(one: Accelerator, column: VendorName) -> float | None:
 def _states(chips: Chips) -> Iterable[Family]:
     """What is no figure times a factor."""
     names = vendor_names.NPU_LABELS
-    health = [(labels, float(not one.figures["health_level"])) for labels, one in chips if "health_level" in one.figures]
+    levels = [(labels, one.figures.get("health_level")) for labels, one in chips]
+    health = [(labels, float(not level)) for labels, level in levels if level is not None]
     network = [(labels, healthy) for labels, one in chips for healthy in one.rows.get("network_healthy", {}).values()]
     yield _family("npu_chip_info_name", tuple("name" if name == "model_name" else name for name in names), [
         (labels, 1.0) for labels, _ in chips
@@ -93,7 +94,7 @@ def _states(chips: Chips) -> Iterable[Family]:
     if network:
         yield _family("npu_chip_info_network_status", names, network)
     for place in range(MAX_ERROR_CODES):
-        codes = [(labels, float(one.error_codes[place])) for labels, one in chips if len(one.error_codes or ()) > place]
+        codes = [(labels, float(code)) for labels, one in chips for code in (one.error_codes or ())[place : place + 1]]
         if codes:
             yield _family("npu_chip_info_error_code" + (f"_{place}" if place else ""), names, codes)
     processes = [

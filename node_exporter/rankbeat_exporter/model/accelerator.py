@@ -53,7 +53,7 @@ class RawChip:
 
 
 class ToolText(NamedTuple):
-    """What a vendor's command line tool printed: its name and arguments, and why there is no output, if there is none."""
+    """What a vendor's tool printed: its name and arguments, and why there is no output, if there is none."""
 
     command: str
     reason: str

@@ -129,7 +129,7 @@ def _drop_impossible_memory(figures: dict[str, float], failures: dict[Failure, N
 
 
 def _settle_ddr(figures: dict[str, float], failures: dict[Failure, None]) -> None:
-    """In use is what is not available; a size of 0 is a chip without DDR and no failure, as 910B and its successors are."""
+    """In use is what is not available; a size of 0 is a chip without DDR, as 910B is, and no failure."""
     available = figures.pop("ddr_available_bytes", None)
     size = figures.get("ddr_size_bytes")
     if size is None or available is None:
@@ -145,8 +145,8 @@ def _settle_ddr(figures: dict[str, float], failures: dict[Failure, None]) -> Non
 def withhold_idle_readings(figures: dict[str, float]) -> None:
     """Drops zeros of AI Core and vector that the whole chip's load contradicts.
 
-    While the vendor's profiler is on both read 0 without a meaning (DCMI reference, dcmi_get_device_utilization_rate). The
-    profiler cannot be asked for; that a chip is at work whose parts are all idle is how it shows.
+    While the vendor's profiler is on both read 0 without a meaning (DCMI reference, dcmi_get_device_utilization_rate).
+    The profiler cannot be asked for; that a chip is at work whose parts are all idle is how it shows.
     """
     overall = figures.get("overall_utilization_ratio")
     if overall is None or figures.get("utilization_ratio") is None:

@@ -54,9 +54,7 @@ def rows(answers: Mapping[str, Answer]) -> tuple[Rows, tuple[str, ...]]:
             continue
         numbers = tuple(value for value in answer.values if isinstance(value, int))
         try:
-            if len(numbers) != len(answer.values):
-                raise IndexError(call)
-            parsed = tuple(parse(numbers, answers))
+            parsed = tuple(parse(numbers if len(numbers) == len(answer.values) else (), answers))
         except IndexError:
             malformed.append(call)
             continue
@@ -108,7 +106,7 @@ def _hccs(numbers: tuple[int, ...], answers: Mapping[str, Answer]) -> Iterator[R
 
 
 def _hccs_bandwidth(numbers: tuple[int, ...], answers: Mapping[str, Answer]) -> Iterator[Row]:
-    """profiling_time, two totals, then 16 ports a direction; integers of GB/s by 10^9, the library's own GB being 2^30."""
+    """profiling_time, two totals, then 16 ports a direction; GB/s by 10^9, and a GB is 2^30."""
     for place, direction in enumerate(("transmit", "receive")):
         for port in _hccs_ports(answers):
             number = numbers[3 + place * PORTS_OF_A_STRUCTURE + port]

@@ -1,4 +1,4 @@
-"""What `hccn_tool` prints: links, speeds, counters, optics of an NPU's network port. Names and separators, no offsets."""
+"""What `hccn_tool` prints: links, speeds, counters, optics of an NPU's network port. By names and separators."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_QUANTITY = re.compile(r"(-?\d{1,12}(?:\.\d{1,9})?)\s*([A-Za-z/]+)")
-_COUNT = re.compile(r"\d{1,20}")
+_QUANTITY = re.compile(r"(-?[0-9]{1,12}(?:\.[0-9]{1,9})?)\s*([A-Za-z/]+)")
+_COUNT = re.compile(r"[0-9]{1,20}")
 _MORE_PAIRS = re.compile(r",\s*(?=[A-Za-z][\w ]*:)")
 _BITS_PER_SECOND = {"Mb/s": 10**6, "Gb/s": 10**9, "G": 10**9, "Gbps": 10**9}
-_PREFIX = re.compile(r"^\[\s*(?:devid|device)\s+\d+\]\s*", re.IGNORECASE)
+_PREFIX = re.compile(r"^\[\s*(?:devid|device)\s+[0-9]+\]\s*", re.IGNORECASE)
 _STATES = {
     "success": "success",
     "socket fail": "socket_fail",
@@ -101,7 +101,7 @@ def bandwidth_megabytes_per_second(text: str) -> dict[str, float]:
 
 
 def link_changes(text: str) -> dict[str, int]:
-    """`-link_stat -g`: how often up and, by newer tools, down. Its records bear the node's local time without a zone."""
+    """`-link_stat -g`: how often up and, by newer tools, down. Its records bear a local time without a zone."""
     given = pairs(text)
     counts = ((to, given.get(f"link {to} count", "")) for to in ("up", "down"))
     return {to: int(count) for to, count in counts if _COUNT.fullmatch(count)}
@@ -138,10 +138,10 @@ def _optical_place(key: str) -> tuple[str, ...] | None:
         return ("optical_temperature_celsius",)
     if key == "vcc":
         return ("optical_voltage_volts",)
-    lane = re.fullmatch(r"(tx|rx) power\s?(\d{1,2})", key)
+    lane = re.fullmatch(r"(tx|rx) power\s?([0-9]{1,2})", key)
     if lane:
         return ("optical_power_watts", "transmit" if lane[1] == "tx" else "receive", lane[2])
-    bias = re.fullmatch(r"tx bias\s?(\d{1,2})", key)
+    bias = re.fullmatch(r"tx bias\s?([0-9]{1,2})", key)
     return ("optical_bias_amperes", bias[1]) if bias else None
 
 

@@ -18,10 +18,10 @@ _LABEL = re.compile("|".join(map(re.escape, _LABELS)), re.IGNORECASE)
 _SAME = {"npu id": "npu", "npu util(%)": "utilization", "aicore(%)": "utilization"}
 _PAIRS = frozenset({"hugepages-usage(page)", "memory-usage(mb)", "hbm-usage(mb)"})
 _WORD = re.compile(r"[^\s/]+\s*/\s*[^\s/]+|\S+")
-_NUMBER = re.compile(r"-?\d{1,18}(\.\d{1,9})?")
+_NUMBER = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,9})?")
 _SPACE_BEFORE_UNIT = re.compile(r"\s+\(")
 _FAILURES = (
-    (re.compile(r"ret is (-\d{1,9})"), None),
+    (re.compile(r"ret is (-[0-9]{1,9})"), None),
     (re.compile(r"Invalid card id", re.IGNORECASE), "invalid_card"),
     (re.compile(r"Error parameter|^usage", re.IGNORECASE | re.MULTILINE), "usage"),
     (re.compile(r"does not support", re.IGNORECASE), "not_supported"),
@@ -57,7 +57,7 @@ def number(text: str | None) -> float | None:
 
 def whole(text: str | None) -> int | None:
     """A number from 0, as numbers are printed: no fraction, no zero before it."""
-    return int(text) if text is not None and re.fullmatch(r"0|[1-9]\d{0,8}", text, re.ASCII) else None
+    return int(text) if text is not None and re.fullmatch(r"0|[1-9][0-9]{0,8}", text, re.ASCII) else None
 
 
 def failure(text: str) -> str:
@@ -188,46 +188,57 @@ def sections(text: str, *, is_id_first: bool) -> tuple[Section, ...]:
 
     A section in which a label stands twice is two sections whose border was lost: it is left out.
     """
-    found: list[Section] = []
-    npu: int | None = None
-    chip: int | None = None
-    lines: dict[str, str] = {}
-    is_sound = True
-
-    def close() -> None:
-        if lines and is_sound:
-            found.append(Section(npu, chip, dict(lines)))
-        lines.clear()
-
+    reader = _SectionReader(is_id_first)
     for label, value in _pairs(text):
-        if label == "npu id":
-            if not is_id_first:
-                lines.clear()
-            npu = whole(value)
-        elif label in ("chip count", "npu name"):
-            continue
-        elif label == "chip id":
-            if is_id_first:
-                close()
-                chip = whole(value)
-                is_sound = chip is not None
-            else:
-                chip = whole(value)
-                is_sound = is_sound and chip is not None
-                close()
-                is_sound = True
-        elif label == "chip name" and value.lower() == "mcu":
-            if is_id_first:
-                close()
-            lines.clear()
-            chip, is_sound = None, is_id_first
-        elif label in lines:
-            is_sound = False
-        else:
-            lines[label] = value
+        reader.take(label, value)
     if is_id_first:
-        close()
-    return tuple(found)
+        reader.close()
+    return tuple(reader.found)
+
+
+class _SectionReader:
+    def __init__(self, is_id_first: bool) -> None:  # noqa: FBT001
+        self.found: list[Section] = []
+        self._is_id_first = is_id_first
+        self._npu: int | None = None
+        self._chip: int | None = None
+        self._lines: dict[str, str] = {}
+        self._is_sound = True
+
+    def take(self, label: str, value: str) -> None:
+        if label == "npu id":
+            self._npu = whole(value)
+            if not self._is_id_first:
+                self._lines.clear()
+        elif label == "chip id":
+            self._take_id(whole(value))
+        elif label == "chip name" and value.lower() == "mcu":
+            self._take_controller()
+        elif label in self._lines:
+            self._is_sound = False
+        elif label not in ("chip count", "npu name"):
+            self._lines[label] = value
+
+    def close(self) -> None:
+        """Ends a section."""
+        if self._lines and self._is_sound:
+            self.found.append(Section(self._npu, self._chip, dict(self._lines)))
+        self._lines.clear()
+
+    def _take_id(self, chip: int | None) -> None:
+        if self._is_id_first:
+            self.close()
+            self._chip, self._is_sound = chip, chip is not None
+        else:
+            self._chip, self._is_sound = chip, self._is_sound and chip is not None
+            self.close()
+            self._is_sound = True
+
+    def _take_controller(self) -> None:
+        if self._is_id_first:
+            self.close()
+        self._lines.clear()
+        self._chip, self._is_sound = None, self._is_id_first
 
 
 def single(text: str) -> dict[str, str]:
@@ -282,6 +293,8 @@ def watch(text: str) -> tuple[dict[str, str], ...]:
 
 def process_memory(text: str) -> tuple[tuple[int, str, float], ...]:
     """`npu-smi info -t proc-mem`: process id, name, MB of each line that has all three."""
-    pattern = re.compile(r"Process id\s*:\s*(\d{1,9})\s+Process name\s*:(.*?)Process memory\(MB\)\s*:\s*(\d{1,9})\s*$")
+    pattern = re.compile(
+        r"Process id\s*:\s*([0-9]{1,9})\s+Process name\s*:(.*?)Process memory\(MB\)\s*:\s*([0-9]{1,9})\s*$"
+    )
     found = (pattern.search(line) for line in text.splitlines())
     return tuple((int(one[1]), one[2].strip(), float(one[3])) for one in found if one)

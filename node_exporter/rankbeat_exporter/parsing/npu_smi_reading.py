@@ -10,6 +10,7 @@ from rankbeat_exporter.parsing.dcmi import withhold_idle_readings
 
 if TYPE_CHECKING:
     from rankbeat_exporter.model.accelerator import ToolText
+    from rankbeat_exporter.parsing.dcmi_rows import Rows
 
 INFO = "npu-smi info"
 MAPPING = "npu-smi info -m"
@@ -94,12 +95,12 @@ def _accelerator(
     address = row["bus-id"].lower()
     figures = _figures(row, sections["usages"])
     withhold_idle_readings(figures)
-    rows = {}
+    rows: Rows = {}
     own = [one for one in processes if one.npu == place.npu and (one.chip if one.chip is not None else 0) == place.chip]
     used = {(str(one.pid),): one.memory_megabytes * MEBIBYTE for one in own if one.memory_megabytes is not None}
     if own:
         figures["processes"] = float(len(own))
-        rows["process_memory_by_pid_bytes"] = used
+        rows["process_memory_by_pid_bytes"] = {**used}
     return Accelerator(
         device=str(device) if device is not None else f"card{place.npu}-chip{place.chip}",
         uuid="",

@@ -22,12 +22,12 @@ NUMBERS = {
     "power.draw": _Field("power_watts", 1),
     "power.limit": _Field("power_limit_watts", 1),
     "memory.total": _Field("memory_size_bytes", 1 << 20),
-    "memory.used": _Field("memory_used_bytes", 1 << 20),
     "utilization.gpu": _Field("utilization_ratio", 0.01),
     "clocks.sm": _Field("frequency_hertz", 1e6),
     "clocks.max.sm": _Field("frequency_max_hertz", 1e6),
     "clocks.mem": _Field("memory_frequency_hertz", 1e6),
 }
+# Not memory.used: newer drivers leave out of it what they keep for themselves, older ones do not, and ours holds it.
 QUERY = (f"--query-gpu={','.join((*FIELDS, *NUMBERS))}", "--format=csv,noheader,nounits")
 """Arguments of nvidia-smi."""
 

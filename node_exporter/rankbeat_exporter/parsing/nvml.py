@@ -125,7 +125,7 @@ def accelerator(chip: RawChip) -> tuple[Accelerator, tuple[Failure, ...]]:
         else:
             figures[rule.figure] = raw * rule.multiplier / rule.divisor
     figures |= _states(chip)
-    parts |= _throttle(chip.answers.get("throttle")) | _links(chip.answers.get("nvlink_states"))
+    parts |= _throttle(chip.answers.get("throttle"), failures) | _links(chip.answers.get("nvlink_states"))
     _drop_impossible_memory(figures, failures)
     for call, found in chip.answers.items():
         if found.code:
@@ -178,11 +178,14 @@ def _states(chip: RawChip) -> dict[str, float]:
     return figures
 
 
-def _throttle(found: Answer | None) -> dict[str, dict[str, float]]:
+def _throttle(found: Answer | None, failures: dict[Failure, None]) -> dict[str, dict[str, float]]:
     """Each reason as 1 or 0; a bit that has no name yet by its number."""
-    if found is None or found.code or not found.values or not isinstance(found.values[0], int):
+    if found is None or found.code:
         return {}
-    mask = found.values[0]
+    mask = found.values[0] if found.values else None
+    if not isinstance(mask, int) or mask < 0 or mask in SENTINELS:
+        failures.setdefault(Failure("throttle", SENTINEL if isinstance(mask, int) else MALFORMED))
+        return {}
     named = {name: float(bool(mask & bit)) for bit, name in THROTTLE_REASONS.items()}
     rest = mask & ~_IDLE & ~sum(THROTTLE_REASONS)
     unnamed = {f"0x{1 << bit:x}": 1.0 for bit in range(rest.bit_length()) if rest >> bit & 1}

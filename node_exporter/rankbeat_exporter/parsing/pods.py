@@ -10,6 +10,7 @@ from rankbeat_exporter.parsing import ascend_annotations
 
 VARIABLES = ("ASCEND_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
 ENDED = ("Succeeded", "Failed")
+_COUNT = re.compile(r"[0-9]{1,6}")
 _ANNOTATION_FIELD = re.compile(r"metadata\.annotations\['([^']+)'\]")
 
 
@@ -47,7 +48,9 @@ def _container(given: Mapping[str, object], notes: Mapping[str, str]) -> Contain
             environment[str(name)] = _value(variable, notes)
     return Container(
         name=str(given.get("name", "")),
-        limits={name: int(str(count)) for name, count in limits.items() if "/" in name and str(count).isdigit()},
+        limits={
+            name: int(str(count)) for name, count in limits.items() if "/" in name and _COUNT.fullmatch(str(count))
+        },
         environment={name: text for name, text in environment.items() if text},
         is_privileged=_mapping(given.get("securityContext")).get("privileged") is True,
     )

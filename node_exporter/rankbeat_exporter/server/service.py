@@ -61,9 +61,12 @@ class Service:
             fresh[parts.CLOCK] = parts.clock_part(wanted.node, wanted.clock)
         if wanted.devices and (is_new_node or before is None or before.devices != wanted.devices):
             fresh[parts.DEVICES] = parts.devices_part(wanted.node, wanted.devices)
-        server, files = self._listener(wanted.web, before.web if before else None)
         kept = {name for name, section in ((parts.CLOCK, wanted.clock), (parts.DEVICES, wanted.devices)) if section}
-        for name in [name for name in self._parts if name not in kept or name in fresh]:
+        ended = [name for name in self._parts if name not in kept or name in fresh]
+        if stuck := [name for name in ended if self._parts[name].is_stuck()]:
+            raise InvalidConfiguration(stuck[0], "cannot change: a child of it cannot be killed, try again later")
+        server, files = self._listener(wanted.web, before.web if before else None)
+        for name in ended:
             self._end(name)
         for name, part in fresh.items():
             self._parts[name] = part

@@ -16,8 +16,8 @@ CHECKS_PER_LIMIT = 5
 class CallWatch:
     """Calls late(name) once, from its own thread, when a call named by watched() takes longer than limit_seconds.
 
-    ctypes lets go of the interpreter's lock while C runs, so the thread runs. What late does should end the process: the
-    stuck call cannot be ended, and a second one is not noticed. A limit of 0 watches nothing.
+    ctypes lets go of the interpreter's lock while C runs, so the thread runs. What late does should end the process:
+    the stuck call cannot be ended, and a second one is not noticed. A limit of 0 watches nothing.
     """
 
     def __init__(self, limit_seconds: float, late: Callable[[str], None]) -> None:

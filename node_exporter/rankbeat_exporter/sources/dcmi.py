@@ -40,7 +40,7 @@ class _Inventory(NamedTuple):
 
 
 class Dcmi:
-    """A loaded and initialised library. generation is 2 where its dcmiv2 functions are the ones that list NPUs (950)."""
+    """A loaded and initialised library. generation is 2 where its dcmiv2 functions list the NPUs (950)."""
 
     def __init__(self, paths: tuple[Path, ...], watch: CallWatch | None = None) -> None:
         """Raises: CannotMeasure(LibraryNotFound | LibraryUnloadable | InitFailed)."""
@@ -76,7 +76,7 @@ class Dcmi:
         return tuple(RawChip(*chip, found.answers, found.repeated) for chip, found in rounds.items())
 
     def _try_second_generation(self, first: int) -> None:
-        """A library of both generations that lists nothing by the first keeps the first, if the second lists none too."""
+        """A library of both generations that lists nothing keeps the first."""
         code = self._call("dcmiv2_init")
         if not code:
             self.generation = 2

@@ -1,7 +1,7 @@
 """What is asked of each NPU: symbols of both generations of libdcmi.so, arguments, results, and how often.
 
-Signatures are those of the vendor's DCMI reference (hicann/driver, docs/*/Ascend_*_DCMI_API, one page a function) and of
-dcmi_interface_api.h, in our own words. Not one was tried on hardware (docs/unverified.md).
+Signatures are those of the vendor's DCMI reference (hicann/driver, docs/*/Ascend_*_DCMI_API, one page a function) and
+of dcmi_interface_api.h, in our own words. Not one was tried on hardware (docs/unverified.md).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ NANO = 10**9
 EACH_ROUND = 0.0
 SOMETIMES, SELDOM = 15.0, 60.0
 ONCE = 600.0
-"""Seconds between two calls. What an NPU is does not change; each call costs it 1 to 10 ms, a bandwidth PROFILING_MS."""
+"""Seconds between two calls. What an NPU is does not change; a call costs it 1 to 10 ms, a bandwidth PROFILING_MS."""
 
 
 class Call(NamedTuple):
@@ -103,9 +103,9 @@ def _words(results: Results) -> tuple[Value, ...]:
 def _value(raw: float | bytes) -> Value:
     if isinstance(raw, bytes):
         return raw.decode("ascii", "replace")
-    if isinstance(raw, float):
-        return round(raw * NANO) if math.isfinite(raw) else -1
-    return raw
+    if isinstance(raw, int):
+        return raw
+    return round(raw * NANO) if math.isfinite(raw) else -1
 
 
 def _counted(results: Results) -> tuple[Value, ...]:
@@ -174,8 +174,8 @@ def _info(key: str, layout: type[ctypes.Structure], command: int, sub_command: i
 IDENTITY = (
     Call(LOGIC_ID, "dcmi_get_device_logic_id", "", _signed, _one, (), ONCE, is_identity=True),
     Call(
-        PHYSICAL_ID, "dcmi_get_device_phyid_from_logicid", "dcmiv2_get_chip_phy_id_by_dev_id", _unsigned, _one, (), ONCE,
-        is_identity=True,
+        PHYSICAL_ID, "dcmi_get_device_phyid_from_logicid", "dcmiv2_get_chip_phy_id_by_dev_id", _unsigned, _one, (),
+        ONCE, is_identity=True,
     ),
     Call(
         "chip", "dcmi_get_device_chip_info", "", _structure(layouts.ChipInfo), _words, (), ONCE, is_identity=True
@@ -184,8 +184,8 @@ IDENTITY = (
         "chip", "", "dcmiv2_get_device_chip_info", _structure(layouts.ChipInfoV2), _words, (), ONCE, is_identity=True
     ),
     Call(
-        "die", "dcmi_get_device_die_v2", "dcmiv2_get_device_die_id", _structure(layouts.DieId), _words, (DIE_VDIE,), ONCE,
-        is_identity=True,
+        "die", "dcmi_get_device_die_v2", "dcmiv2_get_device_die_id", _structure(layouts.DieId), _words, (DIE_VDIE,),
+        ONCE, is_identity=True,
     ),
     Call(
         "pcie", "dcmi_get_device_pcie_info_v2", "dcmiv2_get_device_pcie_info", _structure(layouts.PcieInfoAll),
@@ -212,7 +212,9 @@ FIGURES = (
     ),
     _frequency("frequency", FREQUENCY_AICORE_CURRENT),
     Call("card_power", "dcmi_mcu_get_power_info", "", _signed, _one, is_wanted=_is_310p, is_per_card=True),
-    Call("network_health", "dcmi_get_device_network_health", "dcmiv2_get_device_network_health", _unsigned, _one, (), 5.0),
+    Call(
+        "network_health", "dcmi_get_device_network_health", "dcmiv2_get_device_network_health", _unsigned, _one, (), 5.0
+    ),
     _frequency("frequency_max", FREQUENCY_AICORE_MAX, ONCE),
     _frequency("vector_frequency", FREQUENCY_VECTOR, SOMETIMES),
     Call("voltage", "dcmi_get_device_voltage", "dcmiv2_get_device_voltage", _unsigned, _one, (), SOMETIMES),

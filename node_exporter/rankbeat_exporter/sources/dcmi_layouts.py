@@ -105,7 +105,10 @@ _triple = ctypes.c_uint * 3
 
 
 class PcieBandwidth(ctypes.Structure):
-    """struct dcmi_pcie_link_bandwidth_info: ms, then MB/ms of posted, non-posted and completion packets: least, most, mean."""
+    """struct dcmi_pcie_link_bandwidth_info: ms, then MB/ms of posted, non-posted and completion packets.
+
+    Three of each: the least, the most, the mean.
+    """
 
     _fields_ = (
         ("profiling_time", ctypes.c_int),

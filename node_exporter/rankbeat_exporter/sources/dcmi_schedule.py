@@ -6,11 +6,10 @@ import math
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
-from rankbeat_exporter.model.accelerator import Answer
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from rankbeat_exporter.model.accelerator import Answer
     from rankbeat_exporter.sources.dcmi_calls import Call
 
     Chip = tuple[int, int]

@@ -76,9 +76,17 @@ class VendorChildren:
                 self._children[vendor] = VendorChild(start, self._deadline_seconds, vendor)
         if not self._children:
             return (Snapshot(accelerator.LIBRARY_NOT_FOUND, "no vendor's driver is here", vendor=VENDOR_NONE),)
-        with ThreadPoolExecutor(len(self._children)) as pool:
-            found = tuple(pool.map(VendorChild.snapshot, self._children.values()))
+        children = tuple(self._children.values())
+        if len(children) == 1:
+            found: tuple[Snapshot, ...] = (children[0].snapshot(),)
+        else:
+            with ThreadPoolExecutor(len(children)) as pool:
+                found = tuple(pool.map(VendorChild.snapshot, children))
         return tuple(self._npu_tools.completed(one) if one.vendor == VENDOR_HUAWEI else one for one in found)
+
+    def is_stuck(self) -> bool:
+        """Whether a child is left that cannot be killed: another in its place would be one too many."""
+        return any(child.is_stuck() for child in self._children.values())
 
     def close(self) -> None:
         self._npu_tools.close()
@@ -131,6 +139,9 @@ class VendorChild:
         events = tuple(self._events.values())
         unkillable = 0 if self._doomed is None else 1
         return replace(found, restarts=self._restarts, vendor=self._vendor, events=events, unkillable=unkillable)
+
+    def is_stuck(self) -> bool:
+        return self._doomed is not None and self._doomed.poll() is None
 
     def close(self) -> None:
         """A child that is not stuck ends by itself: GPUs froze whose users were killed (docs/sources.md, NVML)."""

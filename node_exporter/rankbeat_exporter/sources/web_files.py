@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hmac
 import logging
-import ssl
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +11,8 @@ from rankbeat_exporter.errors import InvalidConfiguration
 from rankbeat_exporter.sources.file_stamp import file_stamp
 
 if TYPE_CHECKING:
+    import ssl
+
     from rankbeat_exporter.model.configuration import WebSection
     from rankbeat_exporter.sources.file_stamp import Stamp
 
@@ -66,6 +67,8 @@ class WebFiles:
 def _context(web: WebSection) -> ssl.SSLContext | None:
     if not web.certificate:
         return None
+    import ssl  # noqa: PLC0415 - 4 MiB, where TLS is asked for only
+
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     try:
         context.load_cert_chain(web.certificate, web.key)
