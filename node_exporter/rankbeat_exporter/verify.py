@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rankbeat_exporter.collectors.devices import DevicesCollector
 from rankbeat_exporter.errors import CannotMeasure
-from rankbeat_exporter.model.accelerator import VENDOR_HUAWEI, VENDOR_NVIDIA
+from rankbeat_exporter.model.accelerator import LIBRARY, VENDOR_HUAWEI, VENDOR_NVIDIA
 from rankbeat_exporter.parsing import comparison
 from rankbeat_exporter.sources import vendor_tools
 from rankbeat_exporter.sources.vendor_child import DriverRoots, VendorChildren
@@ -72,6 +72,8 @@ def _compared(vendor: str, before: VendorView, collector: DevicesCollector, tool
     if before.accelerators is None:
         reasons = ", ".join(one.reason for one in collector.view().collections if one.reason)
         return _Found(vendor, "", f"could not be read: {reasons}", None, before)
+    if before.source != LIBRARY:
+        return _Found(vendor, "", f"was read from the {before.source}, not from the library", None, before)
     try:
         said = vendor_tools.said(vendor, tool)
     except CannotMeasure as error:

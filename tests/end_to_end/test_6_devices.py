@@ -47,7 +47,13 @@ JOIN = """
 
 def script(text: str) -> None:
     """What the double answers from now on."""
-    cluster.on_node("sh", "-c", f"printf '%s' '{text}' > {SCRIPT}.new && mv {SCRIPT}.new {SCRIPT}")
+    write = f"printf '%s' '{text}' > {SCRIPT}.new && mv {SCRIPT}.new {SCRIPT}"
+    subprocess.run(on_node("sh", "-c", write), check=True, timeout=30)
+
+
+def on_node(*command: str) -> list[str]:
+    """The command line that runs it in the node's namespaces."""
+    return Cluster(cluster.state()).inside(command)
 
 
 @pytest.fixture(scope="module")
@@ -56,15 +62,15 @@ def chips(product: Product) -> Iterator[None]:
     words = [word for chip in CHIPS for word in ("--device", chip)]
     program = [sys.executable, "-m", "rankbeat_cluster.device_plugin", "--resource", RESOURCE, *words]
     path = cluster.ROOT / "dev/cluster"
-    plugin = subprocess.Popen(Cluster(cluster.state()).inside(["env", f"PYTHONPATH={path}", *program]))
+    plugin = subprocess.Popen(on_node("env", f"PYTHONPATH={path}", *program))
     try:
         script(BUSY)
         wait("the kubelet offers two chips", lambda: allocatable(product) == str(len(CHIPS)), 60)
         yield
     finally:
-        cluster.on_node("rm", "-f", SCRIPT)
         plugin.terminate()
         plugin.wait(10)
+        subprocess.run(on_node("rm", "-f", SCRIPT), check=True, timeout=30)
 
 
 def allocatable(product: Product) -> str | None:

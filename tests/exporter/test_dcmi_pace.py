@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from rankbeat_exporter.collectors.devices import DevicesCollector
-from rankbeat_exporter.model.accelerator import CODE_HUNG, Answer
+from rankbeat_exporter.model.accelerator import CODE_HUNG, Answer, RawChip, Snapshot, ToolText
 from rankbeat_exporter.parsing import dcmi as meaning
+from rankbeat_exporter.parsing import vendor
 from rankbeat_exporter.sources import dcmi, dcmi_calls, dcmi_places, dcmi_schedule, vendor_child
 from rankbeat_exporter.sources.call_watch import CallWatch
 from rankbeat_exporter.sources.dcmi_schedule import Schedule
@@ -227,3 +228,14 @@ def test_a_watch_without_a_limit_starts_no_thread_and_calls_nobody():
 
     with watch.round(), watch.watched("health 0/0"):
         pass
+
+
+def test_what_the_wire_carries_of_a_collection_beside_answers():
+    chip = RawChip(0, 0, {"voltage": Answer(0, (88,))}, repeated=("voltage",))
+    text = ToolText("hccn_tool -i 0 -link -g", "", "link status: UP\n")
+    given = Snapshot("", chips=(chip,), unkillable=1, hung="", texts=(text,), repeated_texts=(text.command,))
+
+    found = vendor.snapshot(vendor.snapshot_bytes(given))
+
+    assert found == given
+    assert found.chips[0].repeated == ("voltage",)

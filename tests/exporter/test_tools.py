@@ -147,7 +147,11 @@ def test_beside_the_library_hccn_tool_is_asked_for_what_the_library_does_not_say
 
 def test_without_tools_there_is_no_thread_and_nothing_is_added(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", "")
-    if any((Path("/usr/local/bin") / tool).exists() for tool in ("npu-smi", "hccn_tool")):
+    if any(
+        (Path(place) / tool).exists()
+        for place in ("/usr/local/bin", "/usr/local/sbin")
+        for tool in ("npu-smi", "hccn_tool")
+    ):
         pytest.skip("this machine has the tools")
     source = ascend_tools.AscendTools(tmp_path)
 
@@ -165,3 +169,15 @@ def test_a_text_that_is_too_old_is_forgotten(driver, eventually):
     time.sleep(0.7)
 
     assert source.completed(Snapshot("LibraryNotFound")) == Snapshot("LibraryNotFound")
+
+
+def test_a_text_is_counted_once_and_shown_until_the_next(driver, eventually):
+    root, _ = driver
+    source = ascend_tools.AscendTools(root)
+    completed(source, Snapshot("LibraryNotFound"), eventually, 11)
+
+    again = source.completed(Snapshot("LibraryNotFound"))
+    source.close()
+
+    assert set(again.repeated_texts) == {text.command for text in again.texts}
+    assert ascend.readings(again).failures == ()

@@ -49,7 +49,8 @@ def npu_smi(tmp_path):
             (tmp_path / f"common{npu}").write_text(COMMON.format(npu=npu))
         tool.write_text(
             f'#!/bin/sh\ncd {tmp_path}\n[ {code} = 0 ] || {{ echo "dcmi module initialize failed. ret is -8005"; '
-            f'exit {code}; }}\ncase "$*" in info) cat table ;; "info -t common -i "*) cat common$5 ;; *) exit 1 ;; esac\n'
+            f"exit {code}; }}\n"
+            'case "$*" in info) cat table ;; "info -t common -i "*) cat common$5 ;; *) exit 1 ;; esac\n'
         )
         tool.chmod(0o755)
         return tool
@@ -111,6 +112,16 @@ def test_where_nothing_can_be_compared_the_reason_is_said_and_the_exit_code_is_2
     reasons = {"tool fails": "ret is -8005", "no tool": "No such file", "no library": "LibraryNotFound"}
     assert code == 2
     assert reasons[case] in text
+
+
+def test_where_npu_smi_stands_in_for_the_library_it_is_not_compared_with_itself(verify, npu_smi, tmp_path):
+    (tmp_path / "driver/tools").mkdir(parents=True)
+    (tmp_path / "driver/tools/npu-smi").symlink_to(npu_smi())
+
+    code, text = verify("--tool", str(npu_smi()), root=tmp_path / "driver")
+
+    assert code == 2
+    assert "LibraryNotFound" in text or "not from the library" in text
 
 
 def test_rankbeat_verify_node_starts_it_and_hands_its_exit_code_on(verify, npu_smi):

@@ -220,7 +220,7 @@ def test_a_fleet_with_every_field():
         "priorityClassName": "high",
         "resources": {"limits": {"memory": "1Gi"}},
     }
-    npu = {"driverRoot": "/opt/driver", "resources": ["acme.example/npu"], "rankTables": True}
+    npu = {"driverRoot": "/opt/driver", "resources": ["acme.example/npu"], "rankTables": True, "exporterNames": True}
     nvidia = {
         "exporter": "builtin",
         "nodeSelector": {"gpu": "true"},
@@ -266,6 +266,7 @@ def test_a_fleet_with_every_field():
             npu_driver_root="/opt/driver",
             npu_resources=("acme.example/npu",),
             reads_rank_tables=True,
+            has_exporter_names=True,
             nvidia=Nvidia(
                 is_enabled=True,
                 placement=Placement({"gpu": "true"}, (), "high", placed.resources),

@@ -92,6 +92,8 @@ class Snapshot:
     """The call that did not return within its deadline, where that is known."""
     texts: tuple[ToolText, ...] = ()
     """Beside the library's answers, or in their place where the library is not to be had."""
+    repeated_texts: tuple[str, ...] = ()
+    """Commands of texts that an earlier collection had: shown again, counted no more."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ def readings(snapshot: Snapshot) -> Readings:
     """What a snapshot without a reason says."""
     texts = {text.command: text for text in snapshot.texts}
     if not snapshot.chips and npu_smi_reading.INFO in texts:
-        accelerators, failures = npu_smi_reading.accelerators(texts)
+        accelerators, failures = npu_smi_reading.accelerators(texts, snapshot.repeated_texts)
         source = TOOL
     else:
         read = tuple(dcmi.accelerator(chip) for chip in snapshot.chips)
@@ -37,19 +37,21 @@ def readings(snapshot: Snapshot) -> Readings:
     merged, lost = [], list(failures)
     for reading in accelerators:
         rows = dict(reading.rows)
-        lost += _add_network(reading.device, texts, rows)
+        lost += _add_network(reading.device, texts, rows, snapshot.repeated_texts)
         merged.append(replace(reading, rows=rows))
     return Readings(tuple(merged), tuple(lost), source)
 
 
-def _add_network(device: str, texts: dict[str, ToolText], rows: dcmi_rows.Rows) -> Iterator[Failure]:
+def _add_network(
+    device: str, texts: dict[str, ToolText], rows: dcmi_rows.Rows, repeated: tuple[str, ...]
+) -> Iterator[Failure]:
     """Adds to rows what hccn_tool says of the device; the library's own figures come first."""
     for question, parse in _HCCN.items():
         text = texts.get(hccn_command(device, question))
         if text is None:
             continue
         found = () if text.reason else tuple(parse(text.output))
-        if not found:
+        if not found and text.command not in repeated:
             yield Failure(f"hccn_tool -{question}", text.reason or OUTPUT_UNKNOWN)
         known = set(rows)
         for figure, labels, number in found:

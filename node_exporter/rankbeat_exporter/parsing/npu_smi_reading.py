@@ -38,9 +38,15 @@ def npus(info: str) -> tuple[int, ...]:
     return tuple(dict.fromkeys(npu for npu in found if npu is not None))
 
 
-def accelerators(texts: dict[str, ToolText]) -> tuple[tuple[Accelerator, ...], tuple[Failure, ...]]:
-    """All chips of the main table, with what the other texts add. A text that is not there adds nothing."""
-    failures = [_failure(text) for text in texts.values() if text.command.startswith("npu-smi") and _is_lost(text)]
+def accelerators(
+    texts: dict[str, ToolText], repeated: tuple[str, ...] = ()
+) -> tuple[tuple[Accelerator, ...], tuple[Failure, ...]]:
+    """All chips of the main table, with what the other texts add. A text that is not there adds nothing.
+
+    repeated: commands whose failures were counted before.
+    """
+    new = [text for text in texts.values() if text.command.startswith("npu-smi") and text.command not in repeated]
+    failures = [_failure(text) for text in new if _is_lost(text)]
     table = npu_smi.table(_output(texts, INFO))
     physical = _physical_ids(_output(texts, MAPPING))
     found: dict[Chip, Accelerator] = {}
@@ -53,7 +59,7 @@ def accelerators(texts: dict[str, ToolText]) -> tuple[tuple[Accelerator, ...], t
         if place in found:
             doubled.add(place)
         found[place] = _accelerator(place, row, table.processes, physical, texts)
-    if not found:
+    if not found and INFO not in repeated:
         failures.append(Failure(INFO, "output_unknown"))
     return tuple(one for place, one in found.items() if place not in doubled), tuple(failures)
 

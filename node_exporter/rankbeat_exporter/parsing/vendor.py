@@ -35,6 +35,7 @@ def snapshot_bytes(snapshot: Snapshot) -> bytes:
             "unkillable": snapshot.unkillable,
             "hung": snapshot.hung,
             "texts": snapshot.texts,
+            "repeated_texts": snapshot.repeated_texts,
         },
         separators=(",", ":"),
     )
@@ -78,6 +79,7 @@ def snapshot(line: bytes) -> Snapshot:
         unkillable=_integer(given.get("unkillable", 0), "unkillable"),
         hung=_text(given.get("hung", ""), "hung"),
         texts=tuple(_tool_text(text) for text in _list(given, "texts")),
+        repeated_texts=tuple(_text(command, "repeated_texts") for command in _list(given, "repeated_texts")),
     )
 
 

@@ -45,6 +45,7 @@ class AscendTools:
         self._tools = Tools(dcmi_places.library_search_path(driver_root), TIMEOUT_SECONDS)
         self._snapshot: Snapshot | None = None
         self._kept: dict[str, _Kept] = {}
+        self._told: dict[str, float] = {}
         self._wake = threading.Event()
         self._is_stopped = False
         self._thread: threading.Thread | None = None
@@ -57,9 +58,12 @@ class AscendTools:
             self._thread.start()
         now = time.monotonic()
         limit = FRESH_INTERVALS * self._interval_seconds
-        texts = tuple(kept.text for kept in self._kept.copy().values() if now - kept.asked <= limit)
+        fresh = {command: kept for command, kept in self._kept.copy().items() if now - kept.asked <= limit}
+        texts = tuple(kept.text for kept in fresh.values())
+        repeated = tuple(command for command, kept in fresh.items() if self._told.get(command) == kept.asked)
+        self._told = {command: kept.asked for command, kept in fresh.items()}
         unkillable = snapshot.unkillable + self._tools.unkillable
-        completed = replace(snapshot, texts=texts, unkillable=unkillable)
+        completed = replace(snapshot, texts=texts, repeated_texts=repeated, unkillable=unkillable)
         has_table = any(text.command == npu_smi_reading.INFO and not text.reason for text in texts)
         if snapshot.reason in WITHOUT_LIBRARY and has_table:
             return replace(completed, reason="", detail=f"npu-smi in place of the library: {snapshot.reason}")
@@ -72,7 +76,8 @@ class AscendTools:
     def _path(self, tool: str) -> Path | None:
         """On the host, or in a container that has the driver's folder."""
         found = shutil.which(tool)
-        places = (self._driver_root / "tools" / tool, *((Path(found),) if found else ()), Path("/usr/local/bin") / tool)
+        local = (Path("/usr/local/bin") / tool, Path("/usr/local/sbin") / tool)
+        places = (self._driver_root / "tools" / tool, *((Path(found),) if found else ()), *local)
         return next((place for place in places if place.exists()), None)
 
     def _run(self) -> None:
