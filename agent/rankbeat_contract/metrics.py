@@ -412,7 +412,7 @@ ACCELERATOR_CALL_FAILURES = _devices(
 )
 ACCELERATOR_HOLDER = _devices(
     names.NODE_ACCELERATOR_HOLDER,
-    "1 for each device and the pod that holds it, by the source believed; local_rank: its place among the pod's devices.",
+    "1 for each device and the pod that holds it, by the source believed; local_rank: its place among the pod's.",
     "device",
     "namespace",
     "pod",

@@ -44,7 +44,7 @@ class DevicesSection:
 
 @dataclass(frozen=True, slots=True)
 class WebSection:
-    """The listener, and who may read /metrics: files of TLS, of a client CA (mTLS), of a bearer token; empty: not asked.
+    """The listener, and who may read /metrics: files of TLS, of a client CA (mTLS), of a bearer token; or none.
 
     address: empty for all.
     """

@@ -103,10 +103,12 @@ def _accelerator(
     withhold_idle_readings(figures)
     rows: Rows = {}
     own = [one for one in processes if one.npu == place.npu and (one.chip if one.chip is not None else 0) == place.chip]
-    used = {(str(one.pid),): one.memory_megabytes * MEBIBYTE for one in own if one.memory_megabytes is not None}
+    used: dict[tuple[str, ...], float] = {
+        (str(one.pid),): one.memory_megabytes * MEBIBYTE for one in own if one.memory_megabytes is not None
+    }
     if own:
         figures["processes"] = float(len(own))
-        rows["process_memory_by_pid_bytes"] = {**used}
+        rows["process_memory_by_pid_bytes"] = used
     return Accelerator(
         device=str(device) if device is not None else f"card{place.npu}-chip{place.chip}",
         uuid="",
