@@ -6,7 +6,7 @@ import os
 import stat
 import struct
 from contextlib import suppress
-from time import time
+from time import sleep, time
 from typing import List, Tuple
 
 from rankbeat_contract import ring, side
@@ -16,10 +16,17 @@ _FLOCK = struct.Struct("hhqqi4x")
 _ABANDONED_SECONDS = 60.0
 """Age at which a file that never got its name is left from a process that was killed in its claim, which takes 1 ms."""
 _RUN_DIGITS = 24
+RETRIES = 3
+RETRY_SECONDS = 0.01
+"""A claim takes 1 ms."""
 
 
-def made(error: OSError, directory: str, local_rank: int) -> bool:
-    """Whether the oldest leftover was deleted because error says that the volume is full."""
+def made(error: OSError, directory: str, local_rank: int, tried: int = RETRIES) -> bool:
+    """Whether to try again, since the oldest leftover was deleted because error says that the volume is full.
+
+    tried: earlier calls. Ranks that start together may each hold a part of the room that is enough for one of them
+    (a file is allocated page by page) and find nothing to delete, so that the first RETRIES calls wait for a moment.
+    """
     if error.errno not in (errno.ENOSPC, errno.EDQUOT):
         return False
     with suppress(OSError):
@@ -30,10 +37,13 @@ def made(error: OSError, directory: str, local_rank: int) -> bool:
                 leftovers.append((age, name))
         if leftovers:
             path = os.path.join(directory, min(leftovers)[1])  # noqa: PTH118
-            with suppress(FileNotFoundError):
-                os.unlink(path[: -len(ring.SUFFIX)] + side.SUFFIX)  # noqa: PTH108
-            os.unlink(path)  # noqa: PTH108
+            for leftover in (path[: -len(ring.SUFFIX)] + side.SUFFIX, path):
+                with suppress(FileNotFoundError):  # or another rank that starts has just made the same room
+                    os.unlink(leftover)  # noqa: PTH108
             return True
+    if tried < RETRIES:
+        sleep(RETRY_SECONDS)
+        return True
     return False
 
 

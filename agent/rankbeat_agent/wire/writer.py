@@ -242,14 +242,16 @@ def claim(directory: str, file_bytes: int, attempt: int, local_rank: int, starte
     Where the volume is full, what dead processes of the same local rank have left is deleted first, oldest first.
     Raises: OSError where the file cannot be made whole; ValueError on a file_bytes that holds no record.
     """
+    tried = 0
     while True:
         try:
             return _claimed(directory, file_bytes, attempt, local_rank, started_wall_ns)
-        except OSError as error:  # noqa: PERF203 - ends: each further round has deleted a file
+        except OSError as error:  # noqa: PERF203 - ends: each round but the first few has deleted a file
             from rankbeat_agent.wire import room  # noqa: PLC0415 - compiled only where it is needed
 
-            if not room.made(error, directory, local_rank):
+            if not room.made(error, directory, local_rank, tried):
                 raise
+            tried += 1
 
 
 def _claimed(directory: str, file_bytes: int, attempt: int, local_rank: int, started_wall_ns: int) -> Writer:
