@@ -99,7 +99,10 @@ class Cluster:
         server = found.servers[name]
         with open(f"/proc/{server.pid}/cmdline", encoding="utf-8") as file:  # noqa: PTH123 - not a real file
             command = file.read().rstrip("\0").split("\0")
+        inside = servers.children(server)
         servers.end(server)
+        # It outlives the nsenter that started it for a moment, and holds its port.
+        servers.wait(f"{name} ended", lambda: not any(servers.is_running(one) for one in inside), 60)
         log = self.folder / "log" / f"{name}.log"
         again = servers.start(command, log)
         state.save(self.folder, found.with_server(name, again))

@@ -30,18 +30,13 @@ def hold(log: Path, lock: int | None, *, dies_with_us: bool) -> tuple[servers.Se
     ]  # fmt: skip
     unshare = servers.start(command, log, dies_with_us=dies_with_us, keep_open=lock)
     servers.wait("namespaces of a node", lambda: _is_sleeping(unshare.pid), 10, {log: unshare})
-    holder_pid = _children(unshare.pid)[0]
-    return unshare, servers.Server(holder_pid, servers.started_ticks(holder_pid) or 0)
-
-
-def _children(pid: int) -> list[int]:
-    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    return unshare, servers.children(unshare)[0]
 
 
 def _is_sleeping(pid: int) -> bool:
     """Whether the holder has reached its last exec: only then its namespaces and mounts are complete."""
     try:
-        return any(Path(f"/proc/{child}/comm").read_text().strip() == "sleep" for child in _children(pid))
+        return any(Path(f"/proc/{child}/comm").read_text().strip() == "sleep" for child in servers.children_pids(pid))
     except FileNotFoundError:
         return False
 

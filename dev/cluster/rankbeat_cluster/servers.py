@@ -6,13 +6,13 @@ import os
 import signal
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rankbeat_cluster import errors, programs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
 
 POLL_SECONDS = 0.05
 
@@ -65,6 +65,16 @@ def started_ticks(pid: int) -> int | None:
         return None
     threads = int(fields[17])
     return None if fields[0] in "ZX" and threads <= 1 else int(fields[19])
+
+
+def children_pids(pid: int) -> list[int]:
+    """Pids of what a program has started itself."""
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def children(server: Server) -> list[Server]:
+    """What a program has started itself: of nsenter, the program in the node."""
+    return [Server(pid, started_ticks(pid) or 0) for pid in children_pids(server.pid)]
 
 
 def is_running(server: Server) -> bool:
