@@ -124,13 +124,18 @@ def test_a_command_that_is_none_has_a_shell_s_code(tmp_path):
     assert run(str(script)).returncode == 5
 
 
+LIBRARYS_OWN = 0b11 << 31
+"""Signals 32 and 33: glibc's, which no program can set, `env` neither. make leaves one of them ignored."""
+
+
 def test_the_command_has_its_arguments_streams_and_default_signals():
     text = 'printf "%s\\n" "$@"; cat; grep -E "^Sig(Blk|Ign)" /proc/self/status >&2'
     argv = ["env", "--default-signal", *command(BOTH, "sh", "-c", text, "sh", "a b", "", "$x")]
     done = subprocess.run(argv, check=True, input="in", capture_output=True, text=True, timeout=20)
 
     assert done.stdout == "a b\n\n$x\nin"
-    assert [int(line.split()[1], 16) for line in done.stderr.splitlines()] == [0, 0]
+    blocked, ignored = (int(line.split()[1], 16) for line in done.stderr.splitlines())
+    assert (blocked, ignored & ~LIBRARYS_OWN) == (0, 0)
 
 
 @needs_namespaces

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import dashboards
 from product import Product, a_job, a_monitor, wait
 from rankbeat_cluster.cluster import Cluster
 from rankbeat_contract import names
@@ -164,6 +165,19 @@ def test_a_chip_that_is_held_down_is_suspected_by_rank_node_and_pod_and_convicte
     assert set(levels.values()) == {0.0}, levels
     assert product.prometheus.vector(f'{names.JOB_SUSPECT}{{namespace="{namespace}"}}') == ()
     assert not [page for page in pages.read_pages(install.deliveries()) if page.labels.get("namespace") == namespace]
+
+
+def test_every_query_of_the_dashboards_row_returns_data(product: Product, training: tuple[str, str]):
+    namespace, _ = training
+    asked = dashboards.queries(namespace, "chips")[dashboards.DEVICES_ROW]
+
+    seen = {
+        title: wait(title, lambda expr=expr: product.prometheus.vector(f"last_over_time(({expr})[10m:5s])"), 60)
+        for title, expr in asked.items()
+    }
+
+    assert len(asked) == 6
+    assert {title for title, found in seen.items() if not found} == set()
 
 
 def test_the_ticket_names_the_suspect(product: Product, training: tuple[str, str]):

@@ -1,0 +1,6 @@
+"""A pytest plugin: property tests give no verdict about time. Machines are shared, and drawing alone may take seconds."""
+
+from hypothesis import HealthCheck, settings
+
+settings.register_profile("shared", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("shared")
