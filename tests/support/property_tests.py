@@ -1,4 +1,4 @@
-"""A pytest plugin: property tests give no verdict about time. Machines are shared, and drawing alone may take seconds."""
+"""A pytest plugin: property tests give no verdict about time, since drawing alone may take seconds on a busy machine."""
 
 from hypothesis import HealthCheck, settings
 
