@@ -1,4 +1,4 @@
-"""A pytest plugin: property tests give no verdict about time, since drawing alone may take seconds on a busy machine."""
+"""A pytest plugin: property tests give no verdict about time, since drawing alone may take seconds on shared cores."""
 
 from hypothesis import HealthCheck, settings
 
