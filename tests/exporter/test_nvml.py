@@ -523,6 +523,7 @@ def test_a_node_with_both_vendors_is_read_at_once_and_one_without_costs_no_child
 ):
     if nvml_places.is_present(None):
         pytest.skip("this machine has NVIDIA's driver")
+    monkeypatch.delenv("NVML_DOUBLE_SCRIPT", raising=False)  # that of start_gpus, which may hold a hang
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(str(REPOSITORY / part) for part in ("node_exporter", "agent")))
     doubles.build_nvml(tmp_path / "lib64")
     both = vendor_child.VendorChildren(vendor_child.DriverRoots(driver_root, tmp_path), (), 10.0)
