@@ -10,7 +10,7 @@ import os
 import re
 import stat
 from contextlib import contextmanager
-from typing import Dict, Iterator, List, NamedTuple, Sequence, Tuple
+from typing import Callable, Dict, Iterator, List, NamedTuple, Sequence, Tuple
 
 from rankbeat_collector.errors import RefusedError
 from rankbeat_collector.model import written
@@ -33,6 +33,8 @@ class Found(NamedTuple):
     identity: Tuple[int, int]
     """Device and inode."""
     changed_ns: int
+    largest: int
+    """Bytes over which it is not opened."""
 
 
 @contextmanager
@@ -68,14 +70,25 @@ def rings(folder: int) -> Tuple[List[Found], Dict[str, int]]:
 
     Files of no or no checked name for a ring are the pod's own and not looked at.
     """
+    return listed(folder, lambda name: name.endswith(ring.SUFFIX), _file, (MAX_ENTRIES, MAX_RINGS))
+
+
+def listed(
+    folder: int, is_wanted: Callable[[str], bool], find: Callable[[int, str], Found], most: Tuple[int, int]
+) -> Tuple[List[Found], Dict[str, int]]:
+    """What find makes of the wanted names in a folder, newest first, and how many it refused, by reason.
+
+    most: names looked at, files given back.
+    """
+    most_names, most_files = most
     found: List[Found] = []
     refused: Dict[str, int] = {}
     with os.scandir(folder) as entries:
-        for entry in itertools.islice(entries, MAX_ENTRIES):
-            if not entry.name.endswith(ring.SUFFIX):
+        for entry in itertools.islice(entries, most_names):
+            if not is_wanted(entry.name):
                 continue
             try:
-                found.append(_file(folder, entry.name))
+                found.append(find(folder, entry.name))
             except FileNotFoundError:
                 continue
             except RefusedError as error:
@@ -83,15 +96,15 @@ def rings(folder: int) -> Tuple[List[Found], Dict[str, int]]:
         if next(iter(entries), None) is not None:
             refused["too_many"] = 1
     found.sort(key=lambda each: (-each.changed_ns, each.name))
-    if len(found) > MAX_RINGS:
-        refused["too_many"] = refused.get("too_many", 0) + len(found) - MAX_RINGS
-    return found[:MAX_RINGS], refused
+    if len(found) > most_files:
+        refused["too_many"] = refused.get("too_many", 0) + len(found) - most_files
+    return found[:most_files], refused
 
 
 def _file(folder: int, name: str) -> Found:
     if _NAME.fullmatch(name) is None:
         raise RefusedError("name")
-    return _found(folder, name, ring.MAX_BYTES)
+    return found_file(folder, name, ring.MAX_BYTES)
 
 
 def beside(folder: int, found: Found) -> Found:
@@ -99,7 +112,7 @@ def beside(folder: int, found: Found) -> Found:
 
     Raises: FileNotFoundError if there is none, RefusedError if it is not to be opened, OSError else.
     """
-    return _found(folder, found.name[: -len(ring.SUFFIX)] + side.SUFFIX, side.MAX_BYTES)
+    return found_file(folder, found.name[: -len(ring.SUFFIX)] + side.SUFFIX, side.MAX_BYTES)
 
 
 def outputs_status(folder: int) -> Found:
@@ -107,13 +120,17 @@ def outputs_status(folder: int) -> Found:
 
     Raises: FileNotFoundError if there is none, RefusedError if it is not to be opened, OSError else.
     """
-    return _found(folder, outputs.STATUS_FILE, written.MAX_BYTES)
+    return found_file(folder, outputs.STATUS_FILE, written.MAX_BYTES)
 
 
-def _found(folder: int, name: str, largest: int) -> Found:
+def found_file(folder: int, name: str, largest: int) -> Found:
+    """A regular file of largest bytes at most.
+
+    Raises: FileNotFoundError if there is none, RefusedError if it is not to be opened, OSError else.
+    """
     status = os.stat(name, dir_fd=folder, follow_symlinks=False)
     _check(status, largest)
-    return Found(name, (status.st_dev, status.st_ino), status.st_mtime_ns)
+    return Found(name, (status.st_dev, status.st_ino), status.st_mtime_ns, largest)
 
 
 def _check(status: os.stat_result, largest: int) -> None:
@@ -127,7 +144,7 @@ def _check(status: os.stat_result, largest: int) -> None:
 
 @contextmanager
 def opened_file(folder: int, found: Found) -> Iterator[Tuple[int, int]]:
-    """Descriptor and size of a ring or a side file, the same that was found.
+    """Descriptor and size of a file, the same that was found.
 
     Raises: FileNotFoundError if it has gone, RefusedError if something else has taken its place, OSError else.
     """
@@ -139,7 +156,7 @@ def opened_file(folder: int, found: Found) -> Iterator[Tuple[int, int]]:
         raise
     try:
         status = os.fstat(fd)
-        _check(status, side.MAX_BYTES if found.name.endswith(side.SUFFIX) else ring.MAX_BYTES)
+        _check(status, found.largest)
         if (status.st_dev, status.st_ino) != found.identity:
             raise RefusedError("type")
         yield fd, status.st_size

@@ -157,7 +157,7 @@ class PodFiles:
             reader = read[key] = self._files.get(key) or StepFile(file.name)
             before = reader.lines_refused
             try:
-                with files.opened(fd, file) as (opened, _):
+                with folder.opened_file(fd, file) as (opened, _):
                     reader.read(opened, _BYTES_OF_POD // len(found))
             except FileNotFoundError:
                 continue

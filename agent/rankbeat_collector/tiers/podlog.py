@@ -8,9 +8,10 @@ import re
 from typing import Dict, List, Optional, Tuple
 
 from rankbeat_collector.errors import RefusedError
+from rankbeat_collector.ring import folder as folders
+from rankbeat_collector.ring.folder import Found
 from rankbeat_collector.tiers import files, msrun
 from rankbeat_collector.tiers.cri import Joiner, Line
-from rankbeat_collector.tiers.files import Found
 from rankbeat_collector.tiers.loss_lines import MAX_BYTES
 from rankbeat_collector.tiers.tailing import Tail
 
@@ -66,7 +67,7 @@ class ContainerLog:
         """Reads on in a file; whether that was its end."""
         before = self._tail.refused + self._joiner.refused
         try:
-            with files.opened(folder, file) as (fd, size):
+            with folders.opened_file(folder, file) as (fd, size):
                 if size < self._tail.offset:
                     self._refuse("behind")
                     self._tail = Tail(_ENTRY_BYTES)
