@@ -8,23 +8,12 @@ import json
 import os
 from typing import Any, Dict, FrozenSet, List, NamedTuple, Optional, Tuple
 
-from rankbeat_agent.hooks import rank
+from rankbeat_agent.hooks import patches, rank
 from rankbeat_agent.hooks.sampling import AUTO, Change, Sampling
 from rankbeat_contract import names
 
 DEFAULT_SIGNALS = frozenset(("loss", "learningRate", "throughput", "memory", "evaluation", "checkpoint"))
-TAPS = frozenset(
-    (
-        "gradNorm",
-        "localNorms",
-        "updateRatio",
-        "attentionEntropy",
-        "attentionSparsity",
-        "histograms",
-        "images",
-        "expertLoad",
-    )
-)
+TAPS = frozenset(patches.TAPS)
 IN_SIDE_FILE = frozenset(("run", "histograms", "images", "forensics", "inputShapes"))
 Content = Dict[str, Any]
 
