@@ -7,6 +7,7 @@ import pytest
 
 from product import Product, a_job, a_monitor, elapsed, wait
 from rankbeat_contract import names
+from training_jobs import trainer
 
 pytestmark = [pytest.mark.demo, pytest.mark.timeout(900)]
 
@@ -20,20 +21,9 @@ TRAINING = [
 
 def a_training(name: str, namespace: str, command: list[str] | None = None) -> dict[str, object]:
     """One pod with two real ranks under msrun as process 1, which nobody retries."""
-    container = {
-        "image": "localhost/rankbeat/trainer:dev",
-        "command": command or ["sh", "-c", "exec " + " ".join(TRAINING)],
-        "workingDir": "/tmp",
-        "resources": {"requests": {"cpu": "250m"}, "limits": {"memory": "1536Mi"}},
-        "securityContext": {"readOnlyRootFilesystem": True, "runAsUser": 65532, "runAsNonRoot": True},
-        "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],
-    }
-    pod = {
-        "volumes": [{"name": "tmp", "emptyDir": {"medium": "Memory"}}],
-        "automountServiceAccountToken": False,
-        "securityContext": {"fsGroup": 65532},
-        "terminationGracePeriodSeconds": GRACE_SECONDS,
-    }
+    made = trainer("exec " + " ".join(TRAINING))
+    container = made["container"] if command is None else {**made["container"], "command": command}
+    pod = {**made["pod"], "terminationGracePeriodSeconds": GRACE_SECONDS}
     return a_job(name, namespace, container=container, pod=pod, backoffLimit=0)
 
 

@@ -20,6 +20,7 @@ from product import Product, a_job, a_monitor, wait
 from rankbeat_cluster.cluster import Cluster
 from rankbeat_contract import names
 from rankbeat_demo import cluster, install, pages
+from training_jobs import trainer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -83,22 +84,10 @@ def allocatable(product: Product) -> str | None:
 def training(product: Product, chips: None) -> tuple[str, str]:
     """Namespace and pod of a job whose two ranks train on two chips."""
     namespace = product.namespace("chips")
-    container = {
-        "image": "localhost/rankbeat/trainer:dev",
-        "command": ["sh", "-c", "exec " + " ".join(TRAINING)],
-        "workingDir": "/tmp",
-        "resources": {"requests": {"cpu": "250m"}, "limits": {"memory": "1536Mi", RESOURCE: str(len(CHIPS))}},
-        "securityContext": {"readOnlyRootFilesystem": True, "runAsUser": 65532, "runAsNonRoot": True},
-        "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],
-    }
-    pod = {
-        "volumes": [{"name": "tmp", "emptyDir": {"medium": "Memory"}}],
-        "automountServiceAccountToken": False,
-        "securityContext": {"fsGroup": 65532},
-    }
+    made = trainer("exec " + " ".join(TRAINING), **{RESOURCE: str(len(CHIPS))})
     product.apply(a_monitor("chips", namespace))
     wait("the webhook knows the monitor", lambda: product.conditions(namespace, "chips"), 30)
-    product.apply(a_job("chips", namespace, container=container, pod=pod, backoffLimit=0))
+    product.apply(a_job("chips", namespace, **made, backoffLimit=0))
     selector = "batch.kubernetes.io/job-name=chips"
     name = wait("its pod", lambda: product.list("pods", namespace, selector), 60)[0]["metadata"]["name"]
     wait("both ranks train", lambda: len(ranks(product, namespace)) == 2, 240)

@@ -10,13 +10,13 @@ TRAINING = (
 )
 
 
-def training_job(name: str, namespace: str, **changes: object) -> dict[str, object]:
-    """One pod with two real ranks, in the trainer's image: MindSpore is found by the image's own PYTHONPATH only."""
+def trainer(command: str, **limits: str) -> dict[str, dict[str, object]]:
+    """Container and pod, as a_job takes them: the trainer's image as `restricted` wants it, with a /tmp to write to."""
     container = {
         "image": "localhost/rankbeat/trainer:dev",
-        "command": ["sh", "-c", TRAINING],
+        "command": ["sh", "-c", command],
         "workingDir": "/tmp",
-        "resources": {"requests": {"cpu": "250m"}, "limits": {"memory": "1536Mi"}},
+        "resources": {"requests": {"cpu": "250m"}, "limits": {"memory": "1536Mi", **limits}},
         "securityContext": {"readOnlyRootFilesystem": True, "runAsUser": 65532, "runAsNonRoot": True},
         "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],
     }
@@ -25,7 +25,12 @@ def training_job(name: str, namespace: str, **changes: object) -> dict[str, obje
         "automountServiceAccountToken": False,
         "securityContext": {"fsGroup": 65532},
     }
-    return a_job(name, namespace, container=container, pod=pod, backoffLimit=2, **changes)
+    return {"container": container, "pod": pod}
+
+
+def training_job(name: str, namespace: str, **changes: object) -> dict[str, object]:
+    """One pod with two real ranks, in the trainer's image: MindSpore is found by the image's own PYTHONPATH only."""
+    return a_job(name, namespace, **trainer(TRAINING), backoffLimit=2, **changes)
 
 
 def log_of(product: Product, namespace: str, job: str) -> str:
