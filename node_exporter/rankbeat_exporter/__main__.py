@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from rankbeat_contract import names
 from rankbeat_contract.units import duration_seconds
+from rankbeat_exporter import LOG_FORMAT
 from rankbeat_exporter.errors import InvalidConfiguration
 from rankbeat_exporter.model.accelerator import VENDORS
 from rankbeat_exporter.model.configuration import ClockSection, Configuration, DevicesSection, WebSection
@@ -38,7 +39,7 @@ def main(arguments: list[str] | None = None) -> int:
     if (options.program is None) == (options.config is None):
         parser.error("write --config FILE, or the name of a program")
     level = logging.DEBUG if options.verbose else logging.INFO
-    logging.basicConfig(level=level, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    logging.basicConfig(level=level, stream=sys.stderr, format=LOG_FORMAT)
     stopped = threading.Event()
 
     def stop(number: int, frame: FrameType | None) -> None:
@@ -49,7 +50,6 @@ def main(arguments: list[str] | None = None) -> int:
         None: _configured,
         "clock": _clock,
         "vendor": _vendor,
-        "vendor-child": _vendor_child,
         "devices": _devices,
         "verify": _verify,
     }
@@ -108,32 +108,24 @@ def _web(options: argparse.Namespace) -> WebSection:
 
 def _vendor(options: argparse.Namespace, stopped: threading.Event) -> None:
     from rankbeat_exporter.server.vendor import VendorServer
-    from rankbeat_exporter.sources import vendor_child
+    from rankbeat_exporter.sources import vendor_supervisor
+    from rankbeat_exporter.sources.driver_roots import DriverRoots
 
-    roots = vendor_child.DriverRoots(options.npu_driver_root, options.nvidia_driver_root)
-    children = vendor_child.VendorChildren(roots, tuple(options.vendor), options.deadline)
+    roots = DriverRoots(options.npu_driver_root, options.nvidia_driver_root)
+    children = vendor_supervisor.VendorChildren(roots, tuple(options.vendor), options.deadline)
     server = VendorServer(options.socket, children.snapshots)
     thread = threading.Thread(target=server.serve, daemon=True, name="vendor")
     thread.start()
     stopped.wait()
     server.stop()
-    thread.join(options.deadline + vendor_child.KILL_SECONDS)
+    thread.join(options.deadline + vendor_supervisor.KILL_SECONDS)
     children.close()
-
-
-def _vendor_child(options: argparse.Namespace, stopped: threading.Event) -> None:
-    del stopped
-    from rankbeat_exporter.sources import vendor_child
-
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    roots = vendor_child.DriverRoots(options.npu_driver_root)
-    vendor_child.serve_requests(options.vendor, roots, options.call_seconds)
 
 
 def _verify(options: argparse.Namespace, stopped: threading.Event) -> int:
     del stopped
     from rankbeat_exporter import verify
-    from rankbeat_exporter.sources.vendor_child import DriverRoots
+    from rankbeat_exporter.sources.driver_roots import DriverRoots
 
     roots = DriverRoots(options.npu_driver_root, options.nvidia_driver_root)
     return verify.run(verify.Request(roots, tuple(options.vendor), options.deadline, options.tool, options.json))
@@ -199,16 +191,11 @@ def _parser() -> argparse.ArgumentParser:
     verify = programs.add_parser("verify", help="compare what is read with npu-smi or nvidia-smi, side by side")
     verify.add_argument("--tool", type=Path, metavar="PATH", help="npu-smi or nvidia-smi; default: on PATH")
     verify.add_argument("--json", type=Path, metavar="FILE", help="the comparison for a report, too")
-    child = programs.add_parser("vendor-child", help="started by vendor")
-    child.add_argument("--vendor", choices=VENDORS, required=True)
-    child.add_argument(
-        "--call-seconds", type=float, default=0.0, help="how long one call may take; 0: as long as it likes"
-    )
     for program, port in ((clock, names.PORT_CLOCK), (devices, names.PORT_DEVICES)):
         _add_web(program, port)
     for program in (vendor, verify):
         _add_vendors(program)
-    for program in (vendor, verify, child):
+    for program in (vendor, verify):
         program.add_argument("--npu-driver-root", type=Path, default=DEFAULT_DRIVER_ROOT)
     for program in (vendor, verify, devices):
         program.add_argument(

@@ -13,20 +13,25 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rankbeat_exporter.collectors.devices import DevicesCollector
 from rankbeat_exporter.errors import CannotMeasure
-from rankbeat_exporter.model.accelerator import LIBRARY, VENDOR_HUAWEI, VENDOR_NVIDIA
+from rankbeat_exporter.model.accelerator import VENDOR_HUAWEI, VENDOR_NVIDIA
 from rankbeat_exporter.parsing import comparison
 from rankbeat_exporter.sources import vendor_tools
-from rankbeat_exporter.sources.vendor_child import DriverRoots, VendorChildren
+from rankbeat_exporter.sources.vendor_supervisor import VendorChildren
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from rankbeat_exporter.collectors.devices import VendorView
+    from rankbeat_exporter.model.accelerator import Failure
     from rankbeat_exporter.model.comparison import Comparison
+    from rankbeat_exporter.sources.driver_roots import DriverRoots
 
 AGREES, DIFFERS, NOTHING_COMPARED = 0, 1, 2
 FRESH_SECONDS = 3600.0
-TITLES = {VENDOR_HUAWEI: "NPUs by libdcmi.so, beside npu-smi", VENDOR_NVIDIA: "GPUs by NVML, beside nvidia-smi"}
+TITLES = {
+    VENDOR_HUAWEI: "NPUs by libdcmi.so, beside npu-smi and hccn_tool",
+    VENDOR_NVIDIA: "GPUs by NVML, beside nvidia-smi",
+}
 
 
 class Request(NamedTuple):
@@ -45,17 +50,18 @@ class _Found(NamedTuple):
     fault: str
     compared: Comparison | None
     view: VendorView | None
+    not_understood: tuple[Failure, ...] = ()
 
 
 def run(request: Request) -> int:
-    """Prints the comparison of each vendor, and gives the exit code."""
-    children = VendorChildren(request.roots, request.vendors, request.deadline_seconds)
+    """Prints the comparison of each vendor, and gives the exit code. Ours is the library's word alone."""
+    children = VendorChildren(request.roots, request.vendors, request.deadline_seconds, asks_tools=False)
     collector = DevicesCollector(children.snapshots, FRESH_SECONDS)
     print(_machine())
     try:
-        collector.collect()
+        _collect_all(collector)
         vendors = collector.view().vendors
-        found = tuple(_compared(one.vendor, one, collector, request.tool) for one in vendors)
+        found = tuple(_compared(one.vendor, one, collector, request) for one in vendors)
     finally:
         children.close()
     for one in found:
@@ -68,20 +74,30 @@ def run(request: Request) -> int:
     return _exit_code(found)
 
 
-def _compared(vendor: str, before: VendorView, collector: DevicesCollector, tool: Path | None) -> _Found:
+def _collect_all(collector: DevicesCollector) -> None:
+    """Collects until a round brings nothing more: one of many NPUs makes a part of the calls."""
+    before = -1
+    while (known := _known(collector)) > before:
+        before = known
+        collector.collect()
+
+
+def _known(collector: DevicesCollector) -> int:
+    return sum(len(comparison.flat(chip)) for one in collector.view().vendors for chip in one.accelerators or ())
+
+
+def _compared(vendor: str, before: VendorView, collector: DevicesCollector, request: Request) -> _Found:
     if before.accelerators is None:
         reasons = ", ".join(one.reason for one in collector.view().collections if one.reason)
         return _Found(vendor, "", f"could not be read: {reasons}", None, before)
-    if before.source != LIBRARY:
-        return _Found(vendor, "", f"was read from the {before.source}, not from the library", None, before)
     try:
-        said = vendor_tools.said(vendor, tool)
+        said = vendor_tools.said(vendor, request.tool, request.roots)
     except CannotMeasure as error:
         return _Found(vendor, "", f"no tool to compare with: {error}", None, before)
     collector.collect()
     after = next((one for one in collector.view().vendors if one.vendor == vendor), before)
     compared = comparison.comparison(before.accelerators, after.accelerators or before.accelerators, said.devices)
-    return _Found(vendor, said.command, "", compared, after)
+    return _Found(vendor, said.command, "", compared, after, said.not_understood)
 
 
 def _print(found: _Found) -> None:
@@ -97,6 +113,10 @@ def _print(found: _Found) -> None:
         print("calls without a usable answer (call, code): an old driver or another chip may lack them")
         for failure, _ in found.view.failures:
             print(f"  {failure.call} {failure.code}")
+    if found.not_understood:
+        print("commands of the tools without a usable answer (command, why)")
+        for failure in dict.fromkeys(found.not_understood):
+            print(f"  {failure.call}: {failure.code}")
 
 
 def _exit_code(found: tuple[_Found, ...]) -> int:
@@ -126,6 +146,7 @@ def _report(found: tuple[_Found, ...]) -> dict[str, object]:
                 "rows": [row._asdict() for row in one.compared.rows] if one.compared else [],
                 "unmatched": one.compared.unmatched if one.compared else (),
                 "failures": [failure._asdict() for failure, _ in one.view.failures] if one.view else [],
+                "not_understood": [failure._asdict() for failure in one.not_understood],
             }
             for one in found
         ],

@@ -18,6 +18,10 @@ from pathlib import Path
 
 import pytest
 
+from gpu_support import Gpus
+from rankbeat_exporter.parsing import dcmi as meaning
+from rankbeat_exporter.sources import dcmi, dcmi_places
+
 REPOSITORY = Path(__file__).parents[2]
 
 NTP_EPOCH = 2208988800
@@ -138,6 +142,55 @@ def script(tmp_path):
     write.path = tmp_path / "double.txt"
     write("")
     return write
+
+
+@pytest.fixture
+def npu_library(driver_root, script, monkeypatch):
+    """The code that calls libdcmi.so, over the double."""
+    monkeypatch.setenv("DCMI_DOUBLE_SCRIPT", str(script.path))
+    return dcmi.Dcmi(dcmi_places.library_paths(driver_root))
+
+
+@pytest.fixture
+def read_npus(driver_root, script, monkeypatch):
+    """What the double of libdcmi.so gives under a script, by the code that loads the real one.
+
+    (accelerator, failures) of each chip. root: a driver root with another library than driver_root's.
+    """
+    monkeypatch.setenv("DCMI_DOUBLE_SCRIPT", str(script.path))
+
+    def read(text="", root=driver_root):
+        script(text)
+        library = dcmi.Dcmi(dcmi_places.library_paths(root))
+        return [meaning.accelerator(chip) for chip in library.chips()]
+
+    return read
+
+
+@pytest.fixture(scope="module")
+def start_gpus(doubles, tmp_path_factory):
+    """Starts Gpus over a library that lacks the symbols named; all end with the module."""
+    started, libraries = [], {}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", os.pathsep.join(str(REPOSITORY / part) for part in ("node_exporter", "agent")))
+
+        def start(*without):
+            folder = tmp_path_factory.mktemp("nvml")
+            patch.setenv("NVML_DOUBLE_SCRIPT", str(folder / "script.txt"))
+            if without not in libraries:
+                libraries[without] = doubles.build_nvml(folder, without)
+            started.append(Gpus(libraries[without], folder / "script.txt"))
+            started[-1].snapshot()  # the child takes the environment as it is now
+            return started[-1]
+
+        yield start
+    for one in started:
+        one.child.close()
+
+
+@pytest.fixture(scope="module")
+def gpus(start_gpus):
+    return start_gpus()
 
 
 def in_namespace(name, function):

@@ -1,54 +1,27 @@
-"""Pods of a node and rank tables by a real API server, with the rights that the chart gives."""
+"""Pods of a node, rank tables and ResourceSlices by a real API server, with the rights that the chart gives."""
 
 from __future__ import annotations
 
-import base64
 import json
 import re
-import subprocess
 import urllib.parse
-from pathlib import Path
 
 import pytest
-import yaml
 
+import devices_account
 from rankbeat_exporter.errors import CannotMeasure
-from rankbeat_exporter.model.assignment import Pod
-from rankbeat_exporter.sources import api_pods, api_server
+from rankbeat_exporter.model.assignment import Claimed, Pod, Published
+from rankbeat_exporter.sources import api_pods, api_server, api_slices
 
 pytestmark = pytest.mark.controlplane
 
-CHART = Path(__file__).parents[2] / "charts/helm/rankbeat"
 RESOURCE = "huawei.com/Ascend910"
 
 
 @pytest.fixture(params=["", "devices.npu.rankTables=true"], ids=["default", "rank-tables"])
 def server(request, kube, tmp_path):
     """The control plane as the serving part sees it, with a token of an account that holds the chart's ClusterRole."""
-    namespace = kube.namespace()
-    helm = Path(__file__).parents[2] / "build/bin/helm"
-    command = [helm, "template", "rankbeat", CHART, "--namespace", namespace, "--show-only", "templates/rbac.yaml"]
-    rendered = subprocess.run(
-        [*command, *(["--set", request.param] if request.param else [])], check=True, capture_output=True, text=True
-    ).stdout
-    for one in yaml.safe_load_all(rendered):
-        if one and one["metadata"]["name"] == "rankbeat-devices":
-            name = f"rankbeat-devices-{namespace}" if one["kind"].startswith("Cluster") else "rankbeat-devices"
-            changed = {**one, "metadata": {**one["metadata"], "name": name}}
-            if one["kind"] == "ServiceAccount":
-                changed["metadata"]["namespace"] = namespace
-            if "roleRef" in one:
-                changed["roleRef"] = {**one["roleRef"], "name": name}
-            kube.apply(changed)
-    account = f"/api/v1/namespaces/{namespace}/serviceaccounts/rankbeat-devices/token"
-    body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}}
-    token = kube.dynamic.request("post", account, body=body)
-    (tmp_path / "token").write_text(token["status"]["token"])
-    cluster = yaml.safe_load(kube.kubeconfig.read_text())["clusters"][0]["cluster"]
-    authority = cluster.get("certificate-authority-data")
-    text = base64.b64decode(authority) if authority else Path(cluster["certificate-authority"]).read_bytes()
-    (tmp_path / "ca.crt").write_bytes(text)
-    address = urllib.parse.urlsplit(cluster["server"])
+    address = urllib.parse.urlsplit(devices_account.make(kube, tmp_path, *filter(None, [request.param])))
     return api_server.Server(address.hostname, address.port, tmp_path)
 
 
@@ -108,7 +81,85 @@ def test_rank_tables_are_read_only_where_the_install_asks_for_them(request, kube
     assert found == ({(namespace, "rings-config-llm"): data["hccl.json"]} if is_given else {})
 
 
-@pytest.mark.parametrize("path", ["/api/v1/secrets", "/api/v1/nodes", "/api/v1/namespaces/default/pods/x"])
+def a_slice(node, uuid, driver="gpu.nvidia.com"):
+    """One GPU gpu-0 of a node."""
+    device = {"name": "gpu-0", "attributes": {"uuid": {"string": uuid}, "index": {"int": 3}, "ok": {"bool": True}}}
+    pool = {"name": node, "generation": 1, "resourceSliceCount": 1}
+    spec = {"driver": driver, "nodeName": node, "pool": pool, "devices": [device]}
+    kind = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice"}
+    return {**kind, "metadata": {"name": f"{node}-{driver}"}, "spec": spec}
+
+
+class Clock:
+    seconds = 100.0
+
+    def __call__(self):
+        return self.seconds
+
+
+def test_what_a_claimed_name_means_is_read_of_this_nodes_slices_and_stays_while_it_is_held(kube, server):
+    node, now = f"node-{kube.namespace()}", Clock()
+    slices = api_slices.ResourceSlices(server, node, now)
+    kube.apply(a_slice(f"{node}-else", "GPU-else"))
+    kube.apply(a_slice(node, "GPU-aaaa"))
+    kube.apply(a_slice(node, "GPU-other", driver="other.nvidia.com"))
+    ours = frozenset({Claimed("gpu.nvidia.com", node, "gpu-0")})
+    found = {Claimed("gpu.nvidia.com", node, "gpu-0"): {"uuid": "GPU-aaaa", "index": "3"}}
+
+    assert slices.published(frozenset()) == Published()
+    assert slices.published(ours) == Published(found)
+    kube.resource("resource.k8s.io/v1", "ResourceSlice").delete(name=f"{node}-gpu.nvidia.com")
+    now.seconds += api_slices.SLICE_SECONDS
+    assert slices.published(ours) == Published(found)
+    assert slices.published(frozenset()) == slices.published(ours) == Published()
+
+
+def test_a_device_of_another_driver_is_looked_up_at_once_and_a_change_within_a_while(kube, server):
+    node, now = f"node-{kube.namespace()}", Clock()
+    slices = api_slices.ResourceSlices(server, node, now)
+    first, second = (Claimed(driver, node, "gpu-0") for driver in ("gpu.nvidia.com", "npu.huawei.com"))
+    kube.apply(a_slice(node, "GPU-aaaa"))
+
+    def uuids(*claimed):
+        return [one["uuid"] for one in slices.published(frozenset(claimed)).attributes.values()]
+
+    assert uuids(first) == ["GPU-aaaa"]
+    kube.apply(a_slice(node, "GPU-bbbb"))
+    kube.apply(a_slice(node, "NPU-cccc", driver="npu.huawei.com"))
+    assert uuids(first) == ["GPU-aaaa"]
+    assert sorted(uuids(first, second)) == ["GPU-bbbb", "NPU-cccc"]
+    kube.apply(a_slice(node, "GPU-dddd"))
+    now.seconds += api_slices.SLICE_SECONDS
+    assert uuids(first) == ["GPU-dddd"]
+
+
+def test_slices_that_cannot_be_read_are_a_reason_until_all_that_is_held_is_known(kube, server):
+    node, now = f"node-{kube.namespace()}", Clock()
+    kube.apply(a_slice(node, "GPU-aaaa"))
+    ours = frozenset({Claimed("gpu.nvidia.com", node, "gpu-0")})
+    slices = api_slices.ResourceSlices(server, node, now)
+    token, away = server.credentials / "token", server.credentials / "away"
+    token.rename(away)
+
+    assert [slices.published(ours).reason for _ in range(2)] == ["ApiUnavailable"] * 2
+    away.rename(token)
+    now.seconds += api_slices.SLICE_SECONDS
+    assert slices.published(ours).reason == ""
+    token.rename(away)
+    now.seconds += api_slices.SLICE_SECONDS
+    assert slices.published(ours).reason == ""
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/api/v1/secrets",
+        "/api/v1/nodes",
+        "/api/v1/namespaces/default/pods/x",
+        "/apis/resource.k8s.io/v1/resourceslices/x",
+        "/apis/resource.k8s.io/v1/resourceclaims",
+    ],
+)
 def test_nothing_else_may_be_read(server, path):
     with pytest.raises(CannotMeasure, match=re.escape(f"ApiRefused: {path}: 403")):
         api_server.document(server, path, 5.0)

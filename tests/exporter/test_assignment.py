@@ -15,12 +15,14 @@ from rankbeat_exporter.model.assignment import (
     PRECEDENCE,
     Allotment,
     Assignment,
+    Claimed,
     Conflict,
     Container,
     Held,
     Holder,
     Known,
     Pod,
+    Published,
 )
 from rankbeat_exporter.parsing import pods
 from rankbeat_exporter.parsing.assignment import World, assignment
@@ -28,6 +30,7 @@ from rankbeat_exporter.parsing.assignment import World, assignment
 NPUS = tuple(Known("huawei", str(number), f"DIE-{number}") for number in range(8))
 GPUS = (Known("nvidia", "0", "GPU-aaaa"), Known("nvidia", "1", "GPU-bbbb"), Known("nvidia", "0:1", "MIG-cccc"))
 RESOURCE = "huawei.com/Ascend910"
+HAMI = "ascend.project-hami.io"
 
 
 def a_pod(name="llm-0", container="train", limits=2, resource=RESOURCE, environment=None, **changes):
@@ -36,8 +39,8 @@ def a_pod(name="llm-0", container="train", limits=2, resource=RESOURCE, environm
     return Pod(f"uid-{name}", "team-a", name, (Container(container, asked, environment or {}),), **changes)
 
 
-def allotted(*devices, pod="llm-0", container="train", resource=RESOURCE, is_claim=False):
-    return Allotment("team-a", pod, container, resource, devices, is_claim)
+def allotted(*devices, pod="llm-0", container="train", resource=RESOURCE, pool=""):
+    return Allotment("team-a", pod, container, resource, devices, pool)
 
 
 def held(world):
@@ -121,7 +124,7 @@ def test_sources_are_believed_in_this_order(removed, source, devices):
         lambda: allotments.pop(0),
         lambda: allotments.pop(0),
     ]
-    allotments = [allotted("npu-4", resource="npu.huawei.com", is_claim=True), allotted("Ascend910-5")]
+    allotments = [allotted("npu-3-0", resource=HAMI, pool="n1"), allotted("Ascend910-5")]
     for remove in said[:removed]:
         remove()
     pod = a_pod(
@@ -129,7 +132,8 @@ def test_sources_are_believed_in_this_order(removed, source, devices):
     )
     tables = {("team-a", "rings-config-llm"): json.dumps(table)}
 
-    found, _ = held(a_world(pod, allotments=tuple(allotments) or None, rank_tables=tables))
+    of_claims = Published({Claimed(HAMI, "n1", "npu-3-0"): {"physicalID": "4", "uuid": "n1-3"}})
+    found, _ = held(a_world(pod, allotments=tuple(allotments) or None, rank_tables=tables, published=of_claims))
 
     assert {device: by for device, (_, _, by) in found.items()} == dict.fromkeys(devices, source)
 
@@ -275,7 +279,6 @@ def test_another_vendors_numbers_are_not_taken_for_npus():
         (allotted("GPU-bbbb::3", resource="nvidia.com/gpu.shared"), "1"),
         (allotted("MIG-cccc", resource="nvidia.com/mig-1g.10gb"), "0:1"),
         (allotted("nvidia0", resource="nvidia.com/gpu"), "0"),
-        (allotted("gpu-1", resource="gpu.nvidia.com", is_claim=True), "1"),
     ],
 )
 def test_a_gpu_is_found_by_uuid_or_index(given, device):
@@ -377,7 +380,7 @@ def worlds(draw):
         present.append(a_pod(name, limits=draw(st.integers(0, 3)), annotations=notes, environment=environment))
     ids = st.lists(TEXTS, max_size=3).map(tuple)
     given = st.builds(
-        lambda pod, devices, is_claim: allotted(*devices, pod=pod, is_claim=is_claim), NAMES, ids, st.booleans()
+        lambda pod, devices, pool: allotted(*devices, pod=pod, pool=pool), NAMES, ids, st.sampled_from(["", "n1"])
     )
     return World(NPUS, tuple(present), draw(st.none() | st.lists(given, max_size=4).map(tuple)))
 

@@ -13,7 +13,7 @@ from rankbeat_exporter.collectors.devices import DevicesCollector
 from rankbeat_exporter.model.accelerator import CODE_HUNG, Answer, RawChip, Snapshot, ToolText
 from rankbeat_exporter.parsing import dcmi as meaning
 from rankbeat_exporter.parsing import vendor
-from rankbeat_exporter.sources import dcmi, dcmi_calls, dcmi_places, dcmi_schedule, vendor_child
+from rankbeat_exporter.sources import dcmi, dcmi_calls, dcmi_places, dcmi_schedule, driver_roots, vendor_supervisor
 from rankbeat_exporter.sources.call_watch import CallWatch
 from rankbeat_exporter.sources.dcmi_schedule import Schedule
 
@@ -59,7 +59,7 @@ def test_all_is_asked_first_and_then_what_can_change_at_once():
     assert first[0, 0].repeated == ()
     assert keys(node.asked) == {
         "health", "errors", "utilization", "vector_utilization", "cube_utilization", "overall_utilization", "memory",
-        "temperature", "power", "frequency", "network_health",
+        "temperature", "power", "frequency",
     }  # fmt: skip
     assert set(second[0, 0].answers) == everything
     assert set(second[0, 0].repeated) == everything - keys(node.asked)
@@ -161,8 +161,8 @@ def child(driver_root, script, monkeypatch):
     """A VendorChild over the double whose calls may take 0.4 s each."""
     monkeypatch.setenv("DCMI_DOUBLE_SCRIPT", str(script.path))
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(str(REPOSITORY / part) for part in ("node_exporter", "agent")))
-    roots = vendor_child.DriverRoots(driver_root)
-    made = vendor_child.VendorChild(partial(vendor_child.start_child, "huawei", roots, 0.4), 10.0)
+    roots = driver_roots.DriverRoots(driver_root)
+    made = vendor_supervisor.VendorChild(partial(vendor_supervisor.start_child, "huawei", roots, 0.4), 10.0)
     yield made
     made.close()
 
@@ -181,6 +181,52 @@ def test_a_call_that_hangs_is_named_and_then_left_out_while_all_others_are_made(
     assert (after.reason, after.restarts, after.unkillable) == ("", 1, 0)
     assert [chip.answers["temperature"] for chip in after.chips] == [(0, (42,)), (CODE_HUNG, ())]
     assert meaning.accelerator(after.chips[1])[1] == (("temperature", "hung"),)
+
+
+@pytest.mark.parametrize(
+    ("symbol", "named"),
+    [
+        ("dcmi_init", "dcmi_init"),
+        ("dcmi_get_card_list", "dcmi_get_card_list"),
+        ("dcmi_get_device_id_in_card", "devices_in_card 0"),
+        ("dcmi_get_device_type", "type 0/0"),
+    ],
+)
+def test_a_hang_before_the_first_figure_is_named_too_and_costs_no_whole_deadline(child, script, symbol, named):
+    script(f"hang {symbol}\n")
+
+    begin = time.monotonic()
+    hung = child.snapshot()
+    took = time.monotonic() - begin
+
+    assert (hung.reason, hung.hung) == ("DriverHung", named)
+    assert 0.4 <= took < 2.5  # with the child's start
+    script("")
+    assert len(child.snapshot().chips) == 2
+
+
+def test_a_chip_whose_type_is_left_out_after_a_hang_stays_listed_and_is_read(child, script):
+    script("1/0 hang dcmi_get_device_type\n")
+    child.snapshot()
+
+    after = child.snapshot()
+
+    assert [chip.answers["temperature"].code for chip in after.chips] == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("symbol", "named"), [("dcmiv2_init", "dcmiv2_init"), ("dcmiv2_get_device_list", "dcmiv2_get_device_list")]
+)
+def test_a_hang_in_the_second_generations_inventory_is_named(doubles, tmp_path, script, monkeypatch, symbol, named):
+    library = doubles.build_dcmi(tmp_path, symbols="dcmiv2_*")
+    late = []
+    watch = CallWatch(0.2, lambda call: (late.append(call), script("")))
+    monkeypatch.setenv("DCMI_DOUBLE_SCRIPT", str(script.path))
+    script(f"hang {symbol}\n")
+
+    dcmi.Dcmi((library,), watch).chips()
+
+    assert late == [named]
 
 
 def test_a_call_that_hung_is_made_again_after_a_while(child, script, monkeypatch):

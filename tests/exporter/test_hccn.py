@@ -54,10 +54,6 @@ def test_a_speed_is_bytes_a_second_whatever_its_unit(text, gigabits):
     assert hccn.speed_bytes_per_second(text) == (gigabits and gigabits * 1e9 / 8)
 
 
-def test_bandwidths_are_named_by_direction():
-    assert hccn.bandwidth_megabytes_per_second(fixture("hccn_bandwidth")) == {"transmit": 1203.52, "receive": 0.0}
-
-
 @pytest.mark.parametrize(
     ("name", "changes"), [("hccn_link_stat", {"up": 2, "down": 1}), ("hccn_link_stat_old", {"up": 2})]
 )
@@ -170,7 +166,6 @@ def values_of(text):
     """What all parsers make of a text."""
     yield from hccn.link_changes(text).values()
     yield from hccn.counters(text).values()
-    yield from hccn.bandwidth_megabytes_per_second(text).values()
     for (figure, *_), number in hccn.optics(text).items():
         if figure in ("optical_power_watts", "optical_bias_amperes", "optical_voltage_volts"):
             yield number * 1000 if "dBm" not in text and "V\n" not in text.replace("mV", "") else math.nan

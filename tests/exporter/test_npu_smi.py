@@ -5,28 +5,17 @@ The fixtures are of our own making after the layouts that the driver's sources p
 
 from __future__ import annotations
 
-import random
-
 import pytest
 
-from ascend_support import FIXTURES, MUTATIONS, fixture, mutated, said
+from ascend_support import MIB, fixture, read_npu_smi
 from rankbeat_exporter.model.accelerator import Snapshot, ToolText
 from rankbeat_exporter.parsing import ascend, npu_smi
 from rankbeat_exporter.parsing import npu_smi_reading as meaning
 
-MIB = 2**20
-
-
-def read(info, **others):
-    """Accelerators and failures of the main table's text and of others by command, `_` for spaces and dashes."""
-    texts = {meaning.INFO: ToolText(meaning.INFO, "", info)}
-    texts |= {command: ToolText(command, "", text) for command, text in others.items()}
-    return meaning.accelerators(texts)
-
 
 def summary(name):
     """(device, model, address, health, power, temperature, load, HBM used and size in MiB) of each chip."""
-    found, failures = read(fixture(name))
+    found, failures = read_npu_smi(fixture(name))
     assert failures == ()
     rows = []
     for one in found:
@@ -39,7 +28,7 @@ def summary(name):
 
 
 def test_layout_a_has_two_chips_on_a_card_ddr_and_no_power_of_a_chip():
-    found, failures = read(fixture("info_a_310p"))
+    found, failures = read_npu_smi(fixture("info_a_310p"))
 
     assert failures == ()
     assert [(one.device, one.card, one.chip, one.model, one.figures) for one in found] == [
@@ -77,7 +66,7 @@ def test_layout_b_names_processes_also_those_without_a_name():
 
 
 def test_an_old_table_with_blanks_after_its_frame_and_both_memories():
-    (found,), _ = read(fixture("info_b_910a"))
+    (found,), _ = read_npu_smi(fixture("info_b_910a"))
 
     assert found.figures["ddr_used_bytes"] == 591.0 * MIB
     assert (found.figures["memory_used_bytes"], found.figures["memory_size_bytes"]) == (1.0 * MIB, 32255.0 * MIB)
@@ -109,23 +98,9 @@ def test_layout_d_has_no_chips_and_another_name_for_the_load():
 
 
 def test_layout_e_has_processes_without_chips():
-    (found,), _ = read(fixture("info_e_950"))
+    (found,), _ = read_npu_smi(fixture("info_e_950"))
 
     assert (found.model, found.rows) == ("Ascend950DT", {"process_memory_by_pid_bytes": {("77",): 18300.0 * MIB}})
-
-
-@pytest.mark.parametrize(
-    ("name", "physical"),
-    [("map_b", {}), ("map_c", {(3, 0): 6, (3, 1): 7}), ("map_950", {(4, 0): 4})],
-)
-def test_physical_ids_come_from_the_versions_that_print_them_and_never_from_the_order(name, physical):
-    assert meaning._physical_ids(fixture(name)) == physical
-
-
-def test_the_map_names_the_physical_id_of_a_table_that_has_none():
-    (found,), _ = read(fixture("info_e_950"), **{meaning.MAPPING: fixture("map_950")})
-
-    assert found.device == "4"
 
 
 def test_the_maps_rows_keep_names_with_a_blank_and_controllers_without_a_logical_id():
@@ -181,7 +156,7 @@ def test_a_label_is_the_same_with_and_without_a_blank_before_its_unit(name, labe
 
 
 def test_loads_of_vector_cube_and_the_whole_chip_come_from_usages():
-    found, _ = read(fixture("info_b_910b"), **{meaning.section_command(2, "usages"): fixture("usages_910b")})
+    found, _ = read_npu_smi(fixture("info_b_910b"), **{meaning.section_command(2, "usages"): fixture("usages_910b")})
 
     assert {figure: found[0].figures[figure] for figure in found[0].figures if "utilization" in figure} == {
         "utilization_ratio": 0.97,
@@ -206,13 +181,13 @@ def test_loads_of_vector_cube_and_the_whole_chip_come_from_usages():
 )
 def test_error_codes_are_hex_and_may_have_more_than_32_bits(text, codes):
     npu = 2 if "Health   " in text else 5
-    found, _ = read(fixture("info_b_910b"), **{meaning.section_command(npu, "health"): text})
+    found, _ = read_npu_smi(fixture("info_b_910b"), **{meaning.section_command(npu, "health"): text})
 
     assert next(one.error_codes for one in found if one.card == npu) == codes
 
 
 def test_memory_errors_come_from_their_sub_command():
-    found, _ = read(fixture("info_b_910b"), **{meaning.section_command(2, "ecc"): fixture("ecc_910b")})
+    found, _ = read_npu_smi(fixture("info_b_910b"), **{meaning.section_command(2, "ecc"): fixture("ecc_910b")})
 
     assert found[0].parts == {
         "ecc_errors_total": {"corrected": 4.0, "uncorrected": 0.0},
@@ -224,18 +199,6 @@ def test_memory_errors_come_from_their_sub_command():
 
 def test_the_list_of_npus_is_read_by_name():
     assert [value for label, value in npu_smi._pairs(fixture("list")) if label == "npu id"] == ["2", "5"]
-
-
-def test_processes_of_one_npu():
-    assert npu_smi.process_memory(fixture("procmem")) == ((40711, "python train.py", 56010.0), (40712, "", 104.0))
-
-
-def test_the_watched_table_is_read_by_its_header_where_two_labels_touch():
-    rows = npu_smi.watch(fixture("watch"))
-
-    assert [(row["npuid(idx)"], npu_smi.number(row["pwr(w)"]), npu_smi.number(row["npu util(%)"])) for row in rows] == [
-        ("2", 301.7, 99.0), ("5", None, 0.0)
-    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -254,7 +217,7 @@ def test_a_tool_that_refuses_says_why(text, reason):
 
 
 def test_a_refused_table_gives_no_chip_and_is_counted():
-    found, failures = read(fixture("refused"))
+    found, failures = read_npu_smi(fixture("refused"))
 
     assert found == ()
     assert failures == (("npu-smi info", "-8020"), ("npu-smi info", "output_unknown"))
@@ -263,7 +226,7 @@ def test_a_refused_table_gives_no_chip_and_is_counted():
 def test_a_chip_that_stands_twice_in_the_table_is_nobody():
     text = fixture("info_c_910_93").replace("| 1     7 ", "| 0     7 ")
 
-    assert [one.device for one in read(text)[0]] == ["14", "15"]
+    assert [one.device for one in read_npu_smi(text)[0]] == ["14", "15"]
 
 
 def test_an_npu_of_the_tool_bears_the_readings_way():
@@ -274,81 +237,3 @@ def test_an_npu_of_the_tool_bears_the_readings_way():
 
     assert readings.source == "tool"
     assert [one.rows.get("link_up") for one in readings.accelerators] == [{("0",): 0.0}, None, None, None]
-
-
-def said_of(npu, info):
-    """All numbers in the table's rows that begin with the NPU's id, and in the rows below them."""
-    lines = info.splitlines()
-    begins = [line.strip(" |\t").split()[:1] == [str(npu)] for line in lines]
-    return {number for at, line in enumerate(lines) if begins[at] or (at and begins[at - 1]) for number in said(line)}
-
-
-SCALES = {"_ratio": 100.0, "_bytes": 1 / MIB}
-
-
-def raw_number(figure, number):
-    """As the tool prints it."""
-    for end, scale in SCALES.items():
-        if figure.endswith(end):
-            return number * scale
-    return number
-
-
-TABLES = sorted(path.stem for path in FIXTURES.glob("info_*.txt"))
-
-
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("name", TABLES)
-def test_ten_thousand_mutations_of_the_table_neither_crash_nor_invent_a_value(name, seed):
-    """Divided among the tables, with their other texts mutated too."""
-    chance = random.Random(f"table {name} {seed}")
-    levels = set(meaning.HEALTH_LEVELS.values())
-    for _ in range(MUTATIONS // len(TABLES) // 3 + 1):
-        texts = [mutated(fixture(each), chance) for each in (name, "map_c", "usages_910_93", "health_910b", "ecc_910b")]
-        info, mapping, usages, health, ecc = texts
-        npu = chance.choice((2, 3, 5))
-        commands = {command: meaning.section_command(npu, command) for command in meaning.SECTION_COMMANDS}
-        others = {commands["usages"]: usages, commands["health"]: health, commands["ecc"]: ecc}
-
-        found, _ = read(info, **{meaning.MAPPING: mapping}, **others)
-
-        for one in found:
-            numbers = said_of(one.card, info) | said(usages)
-            for figure, number in one.figures.items():
-                if figure == "health_level":
-                    assert number in levels
-                elif figure not in ("processes", "utilization_withheld"):
-                    raw = raw_number(figure, number)
-                    assert any(abs(raw - each) < 1e-6 for each in numbers), (figure, number, info)
-            for per_kind in one.parts.values():
-                assert set(per_kind.values()) <= said(ecc)
-            for code in one.error_codes or ():
-                assert f"{code:X}" in health.upper(), health
-            assert one.device.isdigit() or one.device.startswith("card")
-
-
-@pytest.mark.parametrize(
-    ("name", "is_id_first"),
-    [("common_310p", True), ("board", True), ("usages_910_93", False), ("memory_910b", False), ("health_910b", False)],
-)
-def test_a_thousand_mutations_of_each_sub_command_give_no_line_that_is_not_there(name, is_id_first):
-    chance = random.Random(f"section {name}")
-    for _ in range(MUTATIONS // 10):
-        text = mutated(fixture(name), chance)
-
-        for section in npu_smi.sections(text, is_id_first=is_id_first):
-            for label, value in section.lines.items():
-                assert any(
-                    line.partition(":")[2].strip() == value and label.split("(")[0] in " ".join(line.lower().split())
-                    for line in text.splitlines()
-                ), (label, value, text)
-
-
-@pytest.mark.parametrize(
-    "parse", [npu_smi.table, npu_smi.mapping, npu_smi.watch, npu_smi.process_memory, npu_smi.failure]
-)
-def test_no_text_of_any_command_crashes_the_parser_of_another(parse):
-    chance = random.Random("crossed")
-    for path in sorted(FIXTURES.glob("*.txt")):
-        for _ in range(20):
-            parse(mutated(path.read_text(), chance))

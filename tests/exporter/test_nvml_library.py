@@ -20,7 +20,7 @@ import pytest
 from rankbeat_contract import metrics
 from rankbeat_exporter.model.accelerator import VENDOR_NVIDIA
 from rankbeat_exporter.parsing import nvml as meaning
-from rankbeat_exporter.sources import nvml_places, vendor_child
+from rankbeat_exporter.sources import driver_roots, nvml_places, vendor_supervisor
 
 REPOSITORY = Path(__file__).parents[2]
 DEADLINE_SECONDS = 4.0
@@ -50,12 +50,12 @@ def readings(request, doubles, tmp_path_factory):
     if request.param == "host" and not nvml_places.is_present(None):
         pytest.skip("this machine has no driver of NVIDIA's")
     folder = doubles.build_nvml(tmp_path_factory.mktemp("nvml")).parent if request.param == "double" else None
-    roots = vendor_child.DriverRoots(Path("/nonexistent"), folder)
+    roots = driver_roots.DriverRoots(Path("/nonexistent"), folder)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", os.pathsep.join(str(REPOSITORY / part) for part in ("node_exporter", "agent")))
         patch.delenv("NVML_DOUBLE_SCRIPT", raising=False)
-        start = partial(vendor_child.start_child, VENDOR_NVIDIA, roots, DEADLINE_SECONDS / 2)
-        child = vendor_child.VendorChild(start, DEADLINE_SECONDS, VENDOR_NVIDIA)
+        start = partial(vendor_supervisor.start_child, VENDOR_NVIDIA, roots, DEADLINE_SECONDS / 2)
+        child = vendor_supervisor.VendorChild(start, DEADLINE_SECONDS, VENDOR_NVIDIA)
         first = child.snapshot()
         time.sleep(1.0 if request.param == "host" else 0.01)
         begin = time.monotonic()

@@ -62,7 +62,7 @@ def test_every_containers_devices_and_claims_are_read(tmp_path, kubelet):
         assert kubelet.allotments() == (
             Allotment("team-a", "llm-0", "train", "huawei.com/Ascend910", ("Ascend910-3",)),
             Allotment("team-a", "llm-0", "train", "huawei.com/Ascend910", ("Ascend910-4", "Ascend910-5")),
-            Allotment("team-a", "llm-0", "train", "gpu.nvidia.com", ("gpu-1",), is_claim=True),
+            Allotment("team-a", "llm-0", "train", "gpu.nvidia.com", ("gpu-1",), "n1"),
         )
 
 

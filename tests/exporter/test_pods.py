@@ -9,7 +9,7 @@ from rankbeat_exporter.collectors.devices_series import DevicesSeries
 from rankbeat_exporter.collectors.pods import PodsCollector, Sources
 from rankbeat_exporter.errors import CannotMeasure, InvalidConfiguration
 from rankbeat_exporter.model.accelerator import Answer, RawChip, Snapshot
-from rankbeat_exporter.model.assignment import Allotment, Container, Pod
+from rankbeat_exporter.model.assignment import Allotment, Claimed, Container, Pod, Published
 from rankbeat_exporter.model.configuration import DevicesSection
 from rankbeat_exporter.server import parts
 from rankbeat_exporter.server.exposition import text
@@ -34,16 +34,23 @@ class Node:
     def __init__(self, *pods, allotments=()):
         self.pods = pods
         self.allotments = allotments
+        self.published = Published()
+        self.asked = []
         self.now = Clock()
         devices = DevicesCollector(lambda: (Snapshot("", chips=CHIPS),), 21.0, self.now)
         self._devices = devices
-        self._pods = PodsCollector(Sources(devices.known, self._allotted, lambda: self.pods), 21.0, self.now)
+        sources = Sources(devices.known, self._allotted, lambda: self.pods, self._published)
+        self._pods = PodsCollector(sources, 21.0, self.now)
         self._series = DevicesSeries("n1", devices.view, self._pods.view)
 
     def _allotted(self):
         if isinstance(self.allotments, Exception):
             raise self.allotments
         return self.allotments
+
+    def _published(self, claimed):
+        self.asked.append(claimed)
+        return self.published
 
     def scrape(self, *starts):
         """Samples whose lines begin so, after a new round."""
@@ -118,6 +125,33 @@ def test_a_silent_kubelet_is_said_and_devices_are_served_without_its_word():
     assert node.shown(HOLDER) == []
     assert node.shown(PODS_FAILURE) == [
         'rankbeat_node_collector_failure{collector="pods",node="n1",reason="KubeletUnavailable"} 1.0'
+    ]
+
+
+def test_a_claimed_device_carries_its_pod_as_its_driver_publishes_it():
+    device = Claimed("ascend.project-hami.io", "n1", "npu-0-0")
+    node = Node(a_pod(), allotments=(Allotment("team-a", "llm-0", "train", device.driver, (device.device,), "n1"),))
+    node.published = Published({device: {"physicalID": "1"}})
+
+    assert node.scrape(HOLDER, PODS_SUCCESS) == [
+        (
+            'rankbeat_node_accelerator_holder{container="train",device="1",local_rank="0",namespace="team-a",node="n1",'
+            'pod="llm-0",source="resource_claim",vendor="huawei"} 1.0'
+        ),
+        'rankbeat_node_collector_success{collector="pods",node="n1"} 1.0',
+    ]
+    assert node.asked == [{device}]
+
+
+def test_slices_that_cannot_be_read_are_said_and_the_kubelets_other_word_is_served():
+    claim = Allotment("team-a", "b", "train", "ascend.project-hami.io", ("npu-0-0",), "n1")
+    node = Node(a_pod("a"), a_pod("b"), allotments=(given("Ascend910-1", "a"), claim))
+    node.published = Published(reason="ApiRefused", detail="403")
+
+    assert len(node.scrape(HOLDER)) == 1
+    assert node.shown(CONFLICTS, PODS_FAILURE) == [
+        'rankbeat_node_accelerator_holder_conflicts_total{kind="unknown_device",node="n1",vendor="huawei"} 1.0',
+        'rankbeat_node_collector_failure{collector="pods",node="n1",reason="ApiRefused"} 1.0',
     ]
 
 

@@ -16,7 +16,7 @@ from rankbeat_exporter.model.accelerator import Snapshot
 from rankbeat_exporter.model.clock import ClockLimits, Sample
 from rankbeat_exporter.parsing.chrony import Tracking
 from rankbeat_exporter.parsing.kernel import Timex
-from rankbeat_exporter.server.exposition import Exposition, source
+from rankbeat_exporter.server.exposition import Exposition, Source
 from rankbeat_exporter.sources import dcmi, dcmi_places
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -61,7 +61,7 @@ def a_clock(now=None):
 
 def scrape(series):
     exposition = Exposition()
-    exposition.put(source("tested", object, lambda _: series.collect()))
+    exposition.put(Source("tested", object, lambda _: series.collect()))
     status, content_type, body = exposition.page()
     assert status == 200
     assert content_type.startswith("text/plain")
@@ -200,3 +200,23 @@ def test_a_reading_that_is_too_old_is_absent():
 
     assert "rankbeat_node_accelerators{" not in text
     assert 'reason="Stale"} 1.0' in text
+
+
+def test_a_collection_that_hangs_leaves_the_figures_for_its_time_and_then_only_that_they_are_stale():
+    now = Clock()
+    collector = DevicesCollector(lambda: (Snapshot(""),), 21.0, now)
+    series = DevicesSeries("n1", collector.view)
+    source = Source("devices", collector.view, lambda _: series.collect(), 21.0, lambda: now()[1])
+    exposition = Exposition()
+    exposition.put(source)
+    collector.collect()
+    source.refresh()
+
+    now.seconds = 21.0
+    before = exposition.page()[2].decode()
+    now.seconds = 21.01
+    after = exposition.page()[2].decode()
+
+    assert 'rankbeat_node_accelerators{node="n1",vendor="huawei"} 0.0' in before
+    assert "rankbeat_node_accelerators{" not in after
+    assert 'reason="Stale"} 1.0' in after

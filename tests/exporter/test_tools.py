@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import time
 from pathlib import Path
 
 import pytest
 
+import held_process
 from ascend_support import FIXTURES
 from rankbeat_exporter.model.accelerator import Answer, RawChip, Snapshot
 from rankbeat_exporter.parsing import ascend
 from rankbeat_exporter.sources import ascend_tools, tools
+from rankbeat_exporter.sources.unkillable import Unkillable
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -73,18 +73,16 @@ def test_a_tool_that_hangs_costs_its_time_out_and_takes_what_it_started_along(ru
         time.sleep(0.01)
 
 
-def test_while_a_tool_cannot_be_killed_no_other_is_run(tmp_path, monkeypatch):
-    """A process in uninterruptible sleep, as far as its parent can tell: the signal does not reach it."""
-    monkeypatch.setattr(os, "killpg", lambda *_: None)
-    path = a_script(tmp_path / "npu-smi", "exec sleep 61\n")
-    runner = tools.Tools("", 0.1)
+def test_while_a_tool_cannot_be_killed_no_other_is_run(tmp_path, eventually):
+    path = a_script(tmp_path / "npu-smi", f"exec {' '.join(held_process.command(tmp_path))}\n")
+    unkillable = Unkillable()
+    runner = tools.Tools("", 2.0, unkillable)
 
-    first, second, unkillable = runner.run(path, "npu-smi info"), runner.run(path, "npu-smi info -m"), runner.unkillable
-    runner._doomed.send_signal(signal.SIGKILL)
-    runner._doomed.wait()
+    first, second, left = runner.run(path, "npu-smi info"), runner.run(path, "npu-smi info -m"), unkillable.left()
+    held_process.release(tmp_path)
 
-    assert (first.reason, second.reason, unkillable) == ("timed_out", "ChildUnkillable", 1)
-    assert runner.unkillable == 0
+    assert (first.reason, second.reason, len(left)) == ("timed_out", "ChildUnkillable", 1)
+    eventually(lambda: not unkillable.left())
 
 
 @pytest.fixture
@@ -97,6 +95,7 @@ def driver(tmp_path, monkeypatch):
         tmp_path / "driver/tools/npu-smi",
         f'echo "npu-smi $@" >> {asked}\ncase "$*" in\ninfo) cat {FIXTURES}/info_b_910b.txt;;\n'
         f'"info -m") cat {FIXTURES}/map_b.txt;;\n"info -t health -i 5") cat {FIXTURES}/health_910b.txt;;\n'
+        f'"info -t phyid-remap -p 5") cat {FIXTURES}/remap_910b.txt;;\n'
         "esac\n",
     )
     a_script(
@@ -107,23 +106,38 @@ def driver(tmp_path, monkeypatch):
     return tmp_path / "driver", lambda: asked.read_text().splitlines()
 
 
+@pytest.fixture
+def device_nodes(tmp_path):
+    """A folder like /dev of a node with two NPUs."""
+    folder = tmp_path / "dev"
+    folder.mkdir()
+    for name in ("davinci2", "davinci5", "davinci_manager", "davinci5_extra", "null"):
+        (folder / name).touch()
+    return folder
+
+
 def completed(source, snapshot, eventually, texts):
     """The snapshot as soon as the tools' texts are there."""
     return eventually(lambda: len((found := source.completed(snapshot)).texts) >= texts and found)
 
 
-def test_where_the_library_cannot_be_had_npu_smi_stands_in_for_it(driver, eventually):
+def test_where_the_library_cannot_be_had_npu_smi_stands_in_for_it(driver, device_nodes, eventually):
     root, asked = driver
-    source = ascend_tools.AscendTools(root)
+    source = ascend_tools.AscendTools(root, device_nodes=device_nodes)
 
-    found = completed(source, Snapshot("LibraryNotFound", "none of ..."), eventually, 11)
+    found = completed(source, Snapshot("LibraryNotFound", "none of ..."), eventually, 13)
     source.close()
 
     readings = ascend.readings(found)
     assert (found.reason, readings.source) == ("", "tool")
-    assert [one.card for one in readings.accelerators] == [2, 5, 2944]
+    assert [(one.card, one.device) for one in readings.accelerators] == [
+        (2, "card2-chip0"), (5, "5"), (2944, "card2944-chip0")
+    ]  # fmt: skip
     assert readings.accelerators[1].error_codes == (0x80DE1801, 0x80E01801, 0x110001024)
-    assert asked()[:3] == ["npu-smi info", "npu-smi info -m", "npu-smi info -t health -i 2"]
+    assert asked()[:5] == [
+        "npu-smi info", "npu-smi info -m", "npu-smi info -t phyid-remap -p 2", "npu-smi info -t phyid-remap -p 5",
+        "npu-smi info -t health -i 2",
+    ]  # fmt: skip
 
 
 def test_a_driver_that_hangs_is_not_asked_by_the_tool(driver):
@@ -170,7 +184,7 @@ def test_without_tools_there_is_no_thread_and_nothing_is_added(tmp_path, monkeyp
 
 def test_a_text_that_is_too_old_is_forgotten(driver, eventually):
     root, _ = driver
-    source = ascend_tools.AscendTools(root, interval_seconds=0.2)
+    source = ascend_tools.AscendTools(root, 0.2, root / "dev")
     completed(source, Snapshot("LibraryNotFound"), eventually, 11)
     source.close()
     source._thread.join(5)
@@ -182,7 +196,7 @@ def test_a_text_that_is_too_old_is_forgotten(driver, eventually):
 
 def test_a_text_is_counted_once_and_shown_until_the_next(driver, eventually):
     root, _ = driver
-    source = ascend_tools.AscendTools(root)
+    source = ascend_tools.AscendTools(root, device_nodes=root / "dev")
     completed(source, Snapshot("LibraryNotFound"), eventually, 11)
 
     again = source.completed(Snapshot("LibraryNotFound"))

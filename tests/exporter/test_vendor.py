@@ -15,11 +15,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import held_process
 from rankbeat_exporter.errors import CannotMeasure, InvalidSnapshot
 from rankbeat_exporter.model.accelerator import VENDORS, Answer, Event, RawChip, Snapshot
 from rankbeat_exporter.parsing import vendor
 from rankbeat_exporter.server.vendor import VendorServer
-from rankbeat_exporter.sources import vendor_child, vendor_socket
+from rankbeat_exporter.sources import driver_roots, vendor_socket, vendor_supervisor
+from rankbeat_exporter.sources.unkillable import Unkillable
 
 ANSWERS = st.builds(Answer, st.integers(-100000, 0), st.lists(st.integers() | st.text(), max_size=5).map(tuple))
 CHIPS = st.builds(
@@ -92,9 +94,9 @@ def child(driver_root, script, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(str(Path(__file__).parents[2] / part) for part in parts))
     made = []
 
-    def make(root=driver_root, deadline_seconds=10.0, start=None):
-        starting = partial(vendor_child.start_child, "huawei", vendor_child.DriverRoots(root))
-        made.append(vendor_child.VendorChild(start or starting, deadline_seconds))
+    def make(root=driver_root, deadline_seconds=10.0, start=None, unkillable=None):
+        starting = partial(vendor_supervisor.start_child, "huawei", driver_roots.DriverRoots(root))
+        made.append(vendor_supervisor.VendorChild(start or starting, deadline_seconds, unkillable=unkillable))
         return made[-1]
 
     yield make
@@ -150,7 +152,7 @@ def test_a_driver_that_hangs_costs_the_deadline_and_a_child_and_heals(child, scr
     healed = asked.snapshot()
 
     assert (hung.reason, hung.chips) == ("DriverHung", ())
-    assert 3.0 <= took < 3.0 + vendor_child.KILL_SECONDS
+    assert 3.0 <= took < 3.0 + vendor_supervisor.KILL_SECONDS
     assert (healed.reason, len(healed.chips), healed.restarts) == ("", 2, 1)
 
 
@@ -169,36 +171,53 @@ def test_a_child_that_dies_is_replaced_at_the_next_request(child):
     assert asked.snapshot().restarts == 2
 
 
-class Unkillable(subprocess.Popen):
-    """A child in uninterruptible sleep, as far as its parent can tell: SIGKILL has no effect until wake()."""
+@pytest.fixture
+def hold(tmp_path, eventually):
+    """A child that SIGKILL does not end until it is released, and how it is."""
 
-    def kill(self):
-        pass
+    def one(name):
+        folder = tmp_path / name
+        folder.mkdir()
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        made = subprocess.Popen(held_process.command(folder), **pipes)
+        eventually((folder / "tracer").exists)
+        return made, partial(held_process.release, folder)
 
-    def wake(self):
-        super().kill()
-        self.wait()
+    return one
 
 
-def test_while_one_child_cannot_be_killed_no_other_is_started(child):
-    starts = []
+def test_while_one_child_cannot_be_killed_no_other_is_started(child, hold, eventually):
+    (first, release_first), (second, release_second) = hold("first"), hold("second")
+    waiting = iter((first, second))
+    unkillable = Unkillable()
+    asked = child(deadline_seconds=0.05, start=lambda: next(waiting), unkillable=unkillable)
 
-    def start():
-        command = [sys.executable, "-c", "import time; time.sleep(60)"]
-        starts.append(Unkillable(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE))
-        return starts[-1]
-
-    asked = child(deadline_seconds=0.05, start=start)
-
-    reasons = [asked.snapshot().reason for _ in range(3)]
-    assert asked.is_stuck()
-    starts[0].wake()
-    assert not asked.is_stuck()
+    found = [asked.snapshot() for _ in range(3)]
+    release_first()
+    eventually(lambda: not unkillable.left())
     after = asked.snapshot()
+    release_second()
 
-    assert reasons == ["DriverHung", "ChildUnkillable", "ChildUnkillable"]
-    assert (after.reason, after.restarts, len(starts)) == ("DriverHung", 1, 2)
-    starts[1].wake()
+    assert [one.reason for one in found] == ["DriverHung", "ChildUnkillable", "ChildUnkillable"]
+    assert [one.unkillable for one in found] == [1, 1, 1]
+    assert (after.reason, after.restarts, list(waiting)) == ("DriverHung", 1, [])
+    eventually(lambda: not unkillable.left())
+
+
+def test_while_a_tool_cannot_be_killed_no_child_is_started_but_one_that_runs_is_asked(child, hold, eventually):
+    tool, release = hold("tool")
+    unkillable = Unkillable()
+    running, waiting = child(unkillable=unkillable), child(start=lambda: pytest.fail("started"), unkillable=unkillable)
+    running.snapshot()
+    tool.kill()
+    unkillable.note(tool, "tool")
+
+    asked, barred = running.snapshot(), waiting.snapshot()
+    release()
+
+    assert (asked.reason, asked.unkillable) == ("", 1)
+    assert (barred.reason, barred.unkillable) == ("ChildUnkillable", 1)
+    eventually(lambda: not unkillable.left())
 
 
 def environment_of(pid: int) -> list[bytes]:
@@ -210,7 +229,7 @@ def environment_of(pid: int) -> list[bytes]:
 
 
 def test_the_environment_leads_the_loader_to_the_librarys_neighbours(child, tmp_path, monkeypatch):
-    made = vendor_child.start_child("huawei", vendor_child.DriverRoots(tmp_path))
+    made = vendor_supervisor.start_child("huawei", driver_roots.DriverRoots(tmp_path))
 
     environment = environment_of(made.pid)
     made.communicate()

@@ -15,6 +15,9 @@
  *   0/0 hccs 3 100 200 1 2               port: flits sent, received, CRC errors, retries
  *   0/0 hccs_bandwidth 3 1.5 2.5         port: GB/s sent, received
  *   0/0 packets roce_new_pkt_rty_num 7   counters of the network port, by the structure's field
+ *   0/0 ub_ports 0/4 1/8:1               ports of a 950, UDIE/PORT; `:1` carries Ethernet
+ *   0/0 ub_packets/1/8 crc_error_sum 3   a counter of a port, by the structure's field
+ *   0/0 ub_links 1 4:1 5:3               states of the chip and of ports by number; `ub_links` alone: not supported
  *   0/0 pcie_errors 1 2 3 4 5            sent, received, link CRC, end-to-end CRC, retries
  *   0/0 pcie_bandwidth 1 9 4             MB/ms of every kind: least, most, mean
  *   0/0 processes 4711:1048576 12:0      process id and bytes
@@ -23,6 +26,7 @@
  *   0/0 return dcmi_get_device_health -8255
  *   latency dcmi_get_device_health 5     milliseconds, or a range: 1-10; `*` for every function
  *   hang dcmi_get_device_health          never returns; also narrowed, also `*`
+ *   record /tmp/calls                    appends the name and the chip of each call to this file
  *   print hello                          writes to standard output, as vendors' libraries do
  * dev/doubles/dcmi/realistic.txt holds latencies as published.
  */
@@ -513,5 +517,117 @@ BOTH(get_pcie_link_bandwidth_info, get_pcie_link_bandwidth_info, (struct dcmi_pc
     for (size_t i = 0; i < sizeof triples / sizeof *triples; i++)
         for (int j = 0; j < 3; j++)
             triples[i][j] = (unsigned int)all[j];
+    return 0;
+}
+
+/* Calls `take` with udie, port and mode of each port that `ub_ports` names. */
+static void each_port(int card, void (*take)(int udie, int port, int mode, void *), void *with)
+{
+    char rest[1024] = "0/4 0/5 0/6", *next; /* of a card that is one of four */
+    setting(card, 0, "ub_ports", NULL, rest, sizeof rest);
+    for (char *at = strtok_r(rest, " \t", &next); at != NULL; at = strtok_r(NULL, " \t", &next)) {
+        int udie = 0, port = 0, mode = 0;
+        if (sscanf(at, "%d/%d:%d", &udie, &port, &mode) >= 2)
+            take(udie, port, mode, with);
+    }
+}
+
+static void list_port(int udie, int port, int mode, void *with)
+{
+    struct dcmi_port_list_info *list = with;
+    int place = 0;
+    while (place < list->die_nums && list->die_list_data[place].die_index != udie)
+        place++;
+    if (place == 2)
+        return;
+    struct die_port_list_info *die = &list->die_list_data[place];
+    if (place == list->die_nums)
+        list->die_nums++;
+    die->die_index = udie;
+    if (die->port_nums < 32)
+        die->port_list_data[die->port_nums++] = (struct port_info){port, mode};
+}
+
+int dcmiv2_get_device_port_list_info(int dev_id, struct dcmi_port_list_info *port_list_info)
+{
+    const char *function = __func__;
+    int card_id = dev_id, device_id = 0;
+    BEGIN_CHIP(port_list_info);
+    memset(port_list_info, 0, sizeof *port_list_info);
+    each_port(card_id, list_port, port_list_info);
+    return port_list_info->die_nums > 0 ? 0 : NOT_SUPPORTED;
+}
+
+struct sought {
+    int udie, port, mode;
+};
+
+static void find_port(int udie, int port, int mode, void *with)
+{
+    struct sought *sought = with;
+    if (udie == sought->udie && port == sought->port)
+        sought->mode = mode;
+}
+
+int dcmiv2_get_port_pkt_stats_info(int dev_id, struct dcmi_ub_port_info *ub_port_info,
+                                   struct dcmi_port_pkt_stats_info *port_pkt_stats_info)
+{
+    static const struct {
+        const char *name;
+        size_t offset;
+    } COUNTERS[] = {
+#define COUNTER(field) {#field, offsetof(struct dcmi_port_pkt_stats_info, field)}
+#define ETHERNET(field) {#field, offsetof(struct dcmi_port_pkt_stats_info, uboe.field)}
+        COUNTER(rx_busi_flit_num), COUNTER(tx_busi_flit_num), COUNTER(retry_req_sum), COUNTER(retry_ack_sum),
+        COUNTER(crc_error_sum), COUNTER(route_err_cnt_rx), COUNTER(out_err_cnt_rx), COUNTER(out_err_cnt_tx),
+        COUNTER(length_err_cnt_rx), COUNTER(length_err_cnt_tx), COUNTER(drop_ind_cnt_rx), COUNTER(drop_ind_cnt_tx),
+        COUNTER(err_ind_cnt_rx), COUNTER(err_ind_cnt_tx), COUNTER(unknown_pkt_cnt_rx), COUNTER(unknown_pkt_cnt_tx),
+        COUNTER(ub_mem_pkt_cnt_rx), COUNTER(ub_mem_pkt_cnt_tx), ETHERNET(core_mib_rxpausepkts),
+        ETHERNET(core_mib_txpausepkts), ETHERNET(core_mib_rxpfcpkts), ETHERNET(core_mib_txpfcpkts),
+        ETHERNET(core_mib_rxbadpkts), ETHERNET(core_mib_txbadpkts), ETHERNET(core_mib_rxbadoctets),
+        ETHERNET(core_mib_txbadoctets)};
+    const char *function = __func__;
+    int card_id = dev_id, device_id = 0;
+    char name[16], which[96], rest[1024];
+    BEGIN_CHIP(port_pkt_stats_info);
+    struct sought sought = {ub_port_info->udie_id, ub_port_info->port_id, -1};
+    each_port(card_id, find_port, &sought);
+    if (sought.mode < 0)
+        return BAD_PARAMETER;
+    snprintf(name, sizeof name, "%d/%d", sought.udie, sought.port);
+    /* `return dcmiv2_get_port_pkt_stats_info/1/8 -8005` narrows to a port. */
+    snprintf(which, sizeof which, "%s/%s", function, name);
+    int code = preamble(which, card_id, device_id);
+    if (code != 0)
+        return code;
+    memset(port_pkt_stats_info, 0, sizeof *port_pkt_stats_info);
+    port_pkt_stats_info->port_id = (unsigned int)sought.port;
+    port_pkt_stats_info->is_uboe_port = (unsigned int)sought.mode;
+    for (size_t i = 0; i < sizeof COUNTERS / sizeof *COUNTERS; i++) {
+        char key[64];
+        snprintf(key, sizeof key, "ub_packets/%s", name);
+        if (setting(card_id, device_id, key, COUNTERS[i].name, rest, sizeof rest))
+            *(unsigned long long *)((char *)port_pkt_stats_info + COUNTERS[i].offset) = strtoull(rest, NULL, 0);
+    }
+    return 0;
+}
+
+int dcmiv2_get_ub_port_link_status(int dev_id, struct dcmi_ub_port_link_status *ub_status)
+{
+    const char *function = __func__;
+    int card_id = dev_id, device_id = 0;
+    char rest[1024] = "1 4:1 5:1 6:1";
+    BEGIN_CHIP(ub_status);
+    memset(ub_status, 0, sizeof *ub_status);
+    setting(card_id, device_id, "ub_links", NULL, rest, sizeof rest);
+    char *at = strtok(rest, " \t");
+    if (at == NULL)
+        return NOT_SUPPORTED;
+    ub_status->ub_link_status = (dcmi_entire_ub_status)strtol(at, NULL, 0);
+    while ((at = strtok(NULL, " \t")) != NULL) {
+        int port = 0, state = 0;
+        if (sscanf(at, "%d:%d", &port, &state) == 2 && port >= 0 && port < 36)
+            ub_status->ub_port_status[port] = (dcmi_ub_port_status)state;
+    }
     return 0;
 }

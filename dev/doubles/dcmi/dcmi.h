@@ -115,6 +115,62 @@ struct dcmi_network_pkt_stats_info {
     unsigned char reserved[64];
 };
 
+/* 950: udies with ports that speak UB, some of them over Ethernet. */
+struct dcmi_ub_port_info {
+    int udie_id, port_id;
+};
+
+#define DCMI_UB_KINDS(end)                                                                                             \
+    ub_ipv4_pkt_cnt_##end, ub_ipv6_pkt_cnt_##end, unic_ipv4_pkt_cnt_##end, unic_ipv6_pkt_cnt_##end,                     \
+        ub_compact_pkt_cnt_##end, ub_umoc_ctph_cnt_##end, ub_umoc_ntph_cnt_##end, ub_mem_pkt_cnt_##end,                \
+        unknown_pkt_cnt_##end, drop_ind_cnt_##end, err_ind_cnt_##end
+
+struct dcmi_port_pkt_stats_info {
+    unsigned int port_id, is_uboe_port;
+    union {
+        struct {
+            unsigned long long DCMI_UB_KINDS(rx);
+            unsigned long long to_host_pkt_cnt_rx, to_imp_pkt_cnt_rx, to_mar_pkt_cnt_rx, to_link_pkt_cnt_rx;
+            unsigned long long to_noc_pkt_cnt_rx, route_err_cnt_rx, out_err_cnt_rx, length_err_cnt_rx;
+            unsigned long long rx_busi_flit_num, rx_send_ack_flit;
+            unsigned long long DCMI_UB_KINDS(tx);
+            unsigned long long lpbk_ind_cnt_tx, out_err_cnt_tx, length_err_cnt_tx, tx_busi_flit_num, tx_recv_ack_flit;
+            unsigned long long retry_req_sum, retry_ack_sum, crc_error_sum;
+            union {
+                struct {
+                    unsigned long long core_mib_rxpausepkts, core_mib_txpausepkts, core_mib_rxpfcpkts;
+                    unsigned long long core_mib_txpfcpkts, core_mib_rxbadpkts, core_mib_txbadpkts;
+                    unsigned long long core_mib_rxbadoctets, core_mib_txbadoctets;
+                } uboe; /* where is_uboe_port is 1 */
+            };
+        };
+        unsigned long long pkt_num[48];
+    };
+    unsigned char reserved[128];
+};
+
+struct port_info {
+    int port_index, mode; /* 0 UB, 1 UB over Ethernet */
+};
+
+struct die_port_list_info {
+    int die_index, port_nums;
+    struct port_info port_list_data[32];
+};
+
+struct dcmi_port_list_info {
+    int die_nums;
+    struct die_port_list_info die_list_data[2];
+};
+
+typedef enum { DCMI_UB_NO_LINK, DCMI_UB_LINK, DCMI_UB_PARTIAL_LINK, DCMI_UB_NO_NEED_LINK } dcmi_entire_ub_status;
+typedef enum { DCMI_UB_NONE, DCMI_UB_FULL, DCMI_UB_PARTIAL, DCMI_UB_INITIAL } dcmi_ub_port_status;
+
+struct dcmi_ub_port_link_status {
+    dcmi_entire_ub_status ub_link_status;
+    dcmi_ub_port_status ub_port_status[36];
+};
+
 /* C enums of the reference, passed as int: dcmi_unit_type (NPU 0, MCU 1, CPU 2), dcmi_die_type (NDIE 0, VDIE 1),
  * dcmi_freq_type (AI core now 7, rated 9, vector 12), dcmi_device_type (DDR 0, HBM 2), dcmi_main_cmd (HCCS 16, PCIe 55),
  * dcmi_rdfx_detect_result (0 to 8). */
@@ -136,6 +192,10 @@ int dcmiv2_init(void);
 int dcmiv2_get_device_list(int *device_list, int *device_num, int list_len);
 int dcmiv2_get_chip_phy_id_by_dev_id(unsigned int dev_id, unsigned int *phyid);
 int dcmiv2_get_device_chip_info(int dev_id, struct dcmi_chip_info_v2 *chip_info);
+int dcmiv2_get_device_port_list_info(int dev_id, struct dcmi_port_list_info *port_list_info);
+int dcmiv2_get_port_pkt_stats_info(int dev_id, struct dcmi_ub_port_info *ub_port_info,
+                                   struct dcmi_port_pkt_stats_info *port_pkt_stats_info);
+int dcmiv2_get_ub_port_link_status(int dev_id, struct dcmi_ub_port_link_status *ub_status);
 
 /* What both generations have: the first with card and chip, the second with the device's number. */
 #define DCMI_BOTH(v1, v2, ...)                         \

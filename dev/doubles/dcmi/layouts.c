@@ -6,6 +6,8 @@
 #include <sys/timex.h>
 
 #define FIELD(structure, field) printf(#structure " " #field " %zu\n", offsetof(struct structure, field))
+#define ETHERNET(field) \
+    printf("dcmi_port_pkt_stats_info " #field " %zu\n", offsetof(struct dcmi_port_pkt_stats_info, uboe.field))
 #define SIZE(structure) printf(#structure " * %zu\n", sizeof(struct structure))
 
 /* What the vendor's header says of sizes in its comments. */
@@ -154,6 +156,74 @@ int main(void)
     FIELD(dcmi_network_pkt_stats_info, tv_usec);
     FIELD(dcmi_network_pkt_stats_info, reserved);
     SIZE(dcmi_network_pkt_stats_info);
+    FIELD(dcmi_ub_port_info, udie_id);
+    FIELD(dcmi_ub_port_info, port_id);
+    SIZE(dcmi_ub_port_info);
+    FIELD(dcmi_port_pkt_stats_info, port_id);
+    FIELD(dcmi_port_pkt_stats_info, is_uboe_port);
+    FIELD(dcmi_port_pkt_stats_info, ub_ipv4_pkt_cnt_rx);
+    FIELD(dcmi_port_pkt_stats_info, ub_ipv6_pkt_cnt_rx);
+    FIELD(dcmi_port_pkt_stats_info, unic_ipv4_pkt_cnt_rx);
+    FIELD(dcmi_port_pkt_stats_info, unic_ipv6_pkt_cnt_rx);
+    FIELD(dcmi_port_pkt_stats_info, ub_compact_pkt_cnt_rx);
+    FIELD(dcmi_port_pkt_stats_info, ub_umoc_ctph_cnt_rx);
+    FIELD(dcmi_port_pkt_stats_info, ub_umoc_ntph_cnt_rx);
+    FIELD(dcmi_port_pkt_stats_info, ub_mem_pkt_cnt_rx);
+    FIELD(dcmi_port_pkt_stats_info, unknown_pkt_cnt_rx);
+    FIELD(dcmi_port_pkt_stats_info, drop_ind_cnt_rx);
+    FIELD(dcmi_port_pkt_stats_info, err_ind_cnt_rx);
+    FIELD(dcmi_port_pkt_stats_info, to_host_pkt_cnt_rx);
+    FIELD(dcmi_port_pkt_stats_info, to_imp_pkt_cnt_rx);
+    FIELD(dcmi_port_pkt_stats_info, to_mar_pkt_cnt_rx);
+    FIELD(dcmi_port_pkt_stats_info, to_link_pkt_cnt_rx);
+    FIELD(dcmi_port_pkt_stats_info, to_noc_pkt_cnt_rx);
+    FIELD(dcmi_port_pkt_stats_info, route_err_cnt_rx);
+    FIELD(dcmi_port_pkt_stats_info, out_err_cnt_rx);
+    FIELD(dcmi_port_pkt_stats_info, length_err_cnt_rx);
+    FIELD(dcmi_port_pkt_stats_info, rx_busi_flit_num);
+    FIELD(dcmi_port_pkt_stats_info, rx_send_ack_flit);
+    FIELD(dcmi_port_pkt_stats_info, ub_ipv4_pkt_cnt_tx);
+    FIELD(dcmi_port_pkt_stats_info, ub_ipv6_pkt_cnt_tx);
+    FIELD(dcmi_port_pkt_stats_info, unic_ipv4_pkt_cnt_tx);
+    FIELD(dcmi_port_pkt_stats_info, unic_ipv6_pkt_cnt_tx);
+    FIELD(dcmi_port_pkt_stats_info, ub_compact_pkt_cnt_tx);
+    FIELD(dcmi_port_pkt_stats_info, ub_umoc_ctph_cnt_tx);
+    FIELD(dcmi_port_pkt_stats_info, ub_umoc_ntph_cnt_tx);
+    FIELD(dcmi_port_pkt_stats_info, ub_mem_pkt_cnt_tx);
+    FIELD(dcmi_port_pkt_stats_info, unknown_pkt_cnt_tx);
+    FIELD(dcmi_port_pkt_stats_info, drop_ind_cnt_tx);
+    FIELD(dcmi_port_pkt_stats_info, err_ind_cnt_tx);
+    FIELD(dcmi_port_pkt_stats_info, lpbk_ind_cnt_tx);
+    FIELD(dcmi_port_pkt_stats_info, out_err_cnt_tx);
+    FIELD(dcmi_port_pkt_stats_info, length_err_cnt_tx);
+    FIELD(dcmi_port_pkt_stats_info, tx_busi_flit_num);
+    FIELD(dcmi_port_pkt_stats_info, tx_recv_ack_flit);
+    FIELD(dcmi_port_pkt_stats_info, retry_req_sum);
+    FIELD(dcmi_port_pkt_stats_info, retry_ack_sum);
+    FIELD(dcmi_port_pkt_stats_info, crc_error_sum);
+    ETHERNET(core_mib_rxpausepkts);
+    ETHERNET(core_mib_txpausepkts);
+    ETHERNET(core_mib_rxpfcpkts);
+    ETHERNET(core_mib_txpfcpkts);
+    ETHERNET(core_mib_rxbadpkts);
+    ETHERNET(core_mib_txbadpkts);
+    ETHERNET(core_mib_rxbadoctets);
+    ETHERNET(core_mib_txbadoctets);
+    FIELD(dcmi_port_pkt_stats_info, reserved);
+    SIZE(dcmi_port_pkt_stats_info);
+    FIELD(port_info, port_index);
+    FIELD(port_info, mode);
+    SIZE(port_info);
+    FIELD(die_port_list_info, die_index);
+    FIELD(die_port_list_info, port_nums);
+    FIELD(die_port_list_info, port_list_data);
+    SIZE(die_port_list_info);
+    FIELD(dcmi_port_list_info, die_nums);
+    FIELD(dcmi_port_list_info, die_list_data);
+    SIZE(dcmi_port_list_info);
+    FIELD(dcmi_ub_port_link_status, ub_link_status);
+    FIELD(dcmi_ub_port_link_status, ub_port_status);
+    SIZE(dcmi_ub_port_link_status);
     FIELD(timex, modes);
     FIELD(timex, offset);
     FIELD(timex, maxerror);

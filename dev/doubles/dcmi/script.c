@@ -98,10 +98,15 @@ void text(int card, int device, const char *key, const char *otherwise, unsigned
     snprintf((char *)out, 32, "%.31s", setting(card, device, key, NULL, rest, sizeof rest) ? rest : otherwise);
 }
 
-/* Delay, hang and return code of a function, before it does anything. */
+/* Record, delay, hang and return code of a function, before it does anything. */
 int preamble(const char *function, int card, int device)
 {
     char rest[1024];
+    FILE *record = setting(card, device, "record", NULL, rest, sizeof rest) ? fopen(rest, "a") : NULL;
+    if (record != NULL) {
+        fprintf(record, "%s %d/%d\n", function, card, device);
+        fclose(record);
+    }
     if (setting(card, device, "print", NULL, rest, sizeof rest)) {
         printf("%s\n", rest);
         fflush(stdout);

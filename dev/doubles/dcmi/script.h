@@ -11,7 +11,7 @@ int setting(int card, int device, const char *key, const char *word, char *rest,
 long long number(int card, int device, const char *key, long long otherwise);
 /* 32 bytes of text. */
 void text(int card, int device, const char *key, const char *otherwise, unsigned char *out);
-/* Delay, hang and return code of a function, before it does anything. */
+/* Record, delay, hang and return code of a function, before it does anything. */
 int preamble(const char *function, int card, int device);
 
 #endif

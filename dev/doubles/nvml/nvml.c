@@ -15,7 +15,7 @@
  *   gpu0 link_down 3                      one link
  *   gpu0 processes 4711:1048576 4712:-    pid and bytes, - where the driver does not know
  *   gpu0 mig 1, gpu0 instances 0 2        MIG mode, and which of its seven places are filled
- *   gpu1 lost                             every call about the GPU answers 15
+ *   gpu1 lost                             every call about the GPU answers 15, and so does a wait for events of it
  *   gpu0 xids 31 79                       XIDs since the library was made; those that are new since events were registered
  *                                         come as events, one for each word
  *   gpu0 return nvmlDeviceGetName 999     also without a GPU, also `*` for every function
@@ -37,20 +37,22 @@
 
 enum {
     INVALID_ARGUMENT = 2, NOT_SUPPORTED = 3, NOT_FOUND = 6, INSUFFICIENT_SIZE = 7, TIMEOUT = 10, IS_LOST = 15,
-    VERSION_MISMATCH = 25, MAX_GPUS = 32, PLACES = 7, NO_GPU = -1, NO_PLACE = -1, XID = 8, WORD = 64
+    VERSION_MISMATCH = 25, MAX_GPUS = 32, PLACES = 7, NO_GPU = -1, NO_PLACE = -1, XID = 8, WORD = 64,
+    INSUFFICIENT_RESOURCES = 23
 };
 
 struct device {
     int gpu, place; /* place: NO_PLACE for the GPU itself */
-    int seen_xids;  /* NO_GPU where its events are not registered */
+    int seen_xids;
+    struct event_set *set; /* NULL where its events are not registered */
 };
 
 struct event_set {
-    int number;
+    int is_made;
 };
 
 static struct device gpus[MAX_GPUS], instances[MAX_GPUS][PLACES];
-static struct event_set the_set = {1};
+static struct event_set sets[WORD];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* The script's text, read again where the file is another or was changed. */
@@ -187,9 +189,9 @@ int nvmlInitWithFlags(unsigned int flags)
 {
     (void)flags;
     for (int gpu = 0; gpu < MAX_GPUS; gpu++) {
-        gpus[gpu] = (struct device){gpu, NO_PLACE, NO_GPU};
+        gpus[gpu] = (struct device){gpu, NO_PLACE, 0, NULL};
         for (int place = 0; place < PLACES; place++)
-            instances[gpu][place] = (struct device){gpu, place, NO_GPU};
+            instances[gpu][place] = (struct device){gpu, place, 0, NULL};
     }
     return preamble(__func__, NULL);
 }
@@ -480,13 +482,18 @@ int nvmlEventSetCreate(nvmlEventSet_t *set)
 {
     struct device *device = NULL;
     BEGIN(set);
-    *set = &the_set;
-    return 0;
+    for (int number = 0; number < WORD; number++)
+        if (!sets[number].is_made) {
+            sets[number].is_made = 1;
+            *set = &sets[number];
+            return 0;
+        }
+    return INSUFFICIENT_RESOURCES;
 }
 
 int nvmlEventSetFree(nvmlEventSet_t set)
 {
-    (void)set;
+    set->is_made = 0;
     return 0;
 }
 
@@ -497,6 +504,7 @@ int nvmlDeviceRegisterEvents(nvmlDevice_t device, unsigned long long kinds, nvml
     if ((kinds & ~(unsigned long long)XID) != 0)
         return NOT_SUPPORTED;
     device->seen_xids = xids_of(device, codes, WORD);
+    device->set = set;
     return 0;
 }
 
@@ -507,10 +515,15 @@ int nvmlEventSetWait_v2(nvmlEventSet_t set, struct event_data *event, unsigned i
     for (unsigned int waited = 0; waited <= timeout_milliseconds; waited += 10, usleep(10000))
         for (int gpu = 0; gpu < MAX_GPUS; gpu++) {
             unsigned long long codes[WORD];
-            if (gpus[gpu].seen_xids == NO_GPU || xids_of(&gpus[gpu], codes, WORD) <= gpus[gpu].seen_xids)
+            if (gpus[gpu].set != set)
                 continue;
-            *event = (struct event_data){&gpus[gpu], XID, codes[gpus[gpu].seen_xids++], ~0u, ~0u};
-            return 0;
+            if (xids_of(&gpus[gpu], codes, WORD) > gpus[gpu].seen_xids) {
+                *event = (struct event_data){&gpus[gpu], XID, codes[gpus[gpu].seen_xids++], ~0u, ~0u};
+                return 0;
+            }
+            int code = preamble(__func__, &gpus[gpu]); /* one lost GPU of a set makes every wait on it fail at once */
+            if (code != 0)
+                return code;
         }
     return TIMEOUT;
 }

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from rankbeat_contract import metrics
 from rankbeat_exporter.collectors.families import collection_families, family
-from rankbeat_exporter.collectors.pods import PodsView
 from rankbeat_exporter.model.assignment import Holder
+from rankbeat_exporter.model.pods import PodsView
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

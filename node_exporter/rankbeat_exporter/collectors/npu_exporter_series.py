@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from rankbeat_contract.vendor_names import VendorName
     from rankbeat_exporter.collectors.devices import DevicesView
-    from rankbeat_exporter.collectors.pods import PodsView
     from rankbeat_exporter.model.accelerator import Accelerator
+    from rankbeat_exporter.model.pods import PodsView
 
     Chips = tuple[tuple[tuple[str, ...], Accelerator], ...]
     Row = tuple[tuple[str, ...], float]

@@ -5,45 +5,40 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from rankbeat_exporter.errors import CannotMeasure
 from rankbeat_exporter.model.accelerator import STALE
-from rankbeat_exporter.model.assignment import Assignment
+from rankbeat_exporter.model.assignment import Assignment, Published
 from rankbeat_exporter.model.collection import Collection
+from rankbeat_exporter.model.pods import PodsView
 from rankbeat_exporter.parsing import assignment
 from rankbeat_exporter.parsing.assignment import World
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rankbeat_exporter.model.assignment import Allotment, Conflict, Known, Pod
+    from rankbeat_exporter.model.assignment import Allotment, Claimed, Conflict, Known, Pod
 
 _log = logging.getLogger(__name__)
 
 COLLECTOR = "pods"
 PODS_UNKNOWN = "PodsUnknown"
-NOTHING_HELD = Assignment()
 
 
 class Sources(NamedTuple):
-    """Who is asked. pods gives None until the API has answered; rank_tables is asked of these pods' tables."""
+    """Who is asked. pods gives None until the API has answered.
+
+    published is asked of devices that claims gave, rank_tables of the tables that these pods mount.
+    """
 
     devices: Callable[[], tuple[Known, ...]]
     allotments: Callable[[], tuple[Allotment, ...]]
     pods: Callable[[], tuple[Pod, ...] | None]
+    published: Callable[[frozenset[Claimed]], Published] = lambda claimed: Published()  # noqa: ARG005
     rank_tables: Callable[[tuple[Pod, ...]], dict[tuple[str, str], str]] = lambda pods: {}  # noqa: ARG005
     npu_resources: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class PodsView:
-    """conflicts: how often each kind began, by vendor and kind."""
-
-    assignment: Assignment = NOTHING_HELD
-    conflicts: tuple[tuple[tuple[str, str], int], ...] = ()
-    collections: tuple[Collection, ...] = ()
 
 
 class PodsCollector:
@@ -70,13 +65,16 @@ class PodsCollector:
             allotments = self._sources.allotments()
         except CannotMeasure as error:
             reason, detail = error.reason, error.detail
+        published = self._sources.published(assignment.claimed(allotments or ()))
+        if published.reason:
+            reason, detail = published.reason, published.detail
         pods = self._sources.pods()
         found = Assignment()
         if pods is None:  # without annotations the kubelet's word may be another chip's
             reason, detail = PODS_UNKNOWN, "the API server has not said which pods are here"
         else:
             tables = self._sources.rank_tables(pods)
-            world = World(self._sources.devices(), pods, allotments, tables, self._sources.npu_resources)
+            world = World(self._sources.devices(), pods, allotments, published, tables, self._sources.npu_resources)
             found = assignment.assignment(world)
         self._count(found)
         wall, monotonic = self._now()

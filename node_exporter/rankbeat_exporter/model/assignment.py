@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from rankbeat_exporter.model.accelerator import VENDOR_HUAWEI, VENDOR_NVIDIA
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 ASCEND_REAL = "ascend_real"
 """Annotation huawei.com/AscendReal: the chips really given."""
@@ -47,14 +50,33 @@ class Known(NamedTuple):
 
 
 class Allotment(NamedTuple):
-    """What the kubelet gave to one container of one resource. is_claim: by a resource claim; resource is its driver."""
+    """What the kubelet gave to one container of one resource.
+
+    pool: of devices that a resource claim gave, whose driver is then the resource; empty for a device plugin's.
+    """
 
     namespace: str
     pod: str
     container: str
     resource: str
     devices: tuple[str, ...]
-    is_claim: bool = False
+    pool: str = ""
+
+
+class Claimed(NamedTuple):
+    """A device as claims name it. Names mean something to its driver alone."""
+
+    driver: str
+    pool: str
+    device: str
+
+
+class Published(NamedTuple):
+    """Attributes that drivers publish of devices; reason and detail say why those of some are not known."""
+
+    attributes: Mapping[Claimed, Mapping[str, str]] = {}
+    reason: str = ""
+    detail: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rankbeat_exporter.model import assignment as model
 from rankbeat_exporter.model.accelerator import VENDOR_HUAWEI, VENDOR_NVIDIA
-from rankbeat_exporter.model.assignment import Assignment, Conflict, Held, Holder
+from rankbeat_exporter.model.assignment import Assignment, Claimed, Conflict, Held, Holder, Published
 from rankbeat_exporter.parsing import ascend_annotations, visible_devices
 
 if TYPE_CHECKING:
@@ -19,21 +19,26 @@ if TYPE_CHECKING:
 
     from rankbeat_exporter.model.assignment import Allotment, Known, Pod
 
-DOMAINS = {VENDOR_HUAWEI: ("huawei.com",), VENDOR_NVIDIA: ("nvidia.com",)}
-"""Whose resources and whose drivers' names end so; a driver is npu.huawei.com, gpu.nvidia.com."""
+DOMAINS = {VENDOR_HUAWEI: ("huawei.com", "ascend.project-hami.io"), VENDOR_NVIDIA: ("nvidia.com",)}
+"""Whose resources and whose drivers' names end so: gpu.nvidia.com, ascend.project-hami.io (HAMi's, for NPUs)."""
+_ATTRIBUTES = {VENDOR_HUAWEI: "physicalID", VENDOR_NVIDIA: "uuid"}
+"""What a driver publishes of a device that says which it is. Its name does not: NVIDIA's gpu-N was the index and is the
+minor number since 2025-07 (pull request 428 of dra-driver-nvidia-gpu); HAMi's npu-N-0 has the logical id."""
 _VARIABLES = {VENDOR_HUAWEI: "ASCEND_VISIBLE_DEVICES", VENDOR_NVIDIA: "NVIDIA_VISIBLE_DEVICES"}
 
 
 class World(NamedTuple):
     """What the sources say now.
 
-    allotments: None where the kubelet could not be asked. rank_tables: text by namespace and name of the ConfigMap.
+    allotments: None where the kubelet could not be asked. published: of the devices that claims gave.
+    rank_tables: text by namespace and name of the ConfigMap.
     npu_resources: extended resources beside huawei.com/..., for device plugins that rename theirs.
     """
 
     devices: tuple[Known, ...]
     pods: tuple[Pod, ...]
     allotments: tuple[Allotment, ...] | None
+    published: Published = Published()
     rank_tables: Mapping[tuple[str, str], str] = {}
     npu_resources: tuple[str, ...] = ()
 
@@ -45,6 +50,22 @@ class _Statement(NamedTuple):
     container: str
     devices: tuple[str, ...]
     missed: int
+
+
+def claimed(allotments: Iterable[Allotment]) -> frozenset[Claimed]:
+    """Devices that claims gave, of drivers that may be for accelerators."""
+    domains = tuple(domain for of_vendor in DOMAINS.values() for domain in of_vendor)
+    return frozenset(
+        one for given in allotments if given.pool and _is_within(given.resource, domains) for one in _claimed(given)
+    )
+
+
+def _claimed(given: Allotment) -> tuple[Claimed, ...]:
+    return tuple(Claimed(given.resource, given.pool, device) for device in given.devices)
+
+
+def _is_within(domain: str, domains: tuple[str, ...]) -> bool:
+    return any(domain == known or domain.endswith(f".{known}") for known in domains)
 
 
 def assignment(world: World) -> Assignment:
@@ -77,8 +98,7 @@ class _Vendor:
     def owns(self, resource: str) -> bool:
         if self.vendor == VENDOR_HUAWEI and resource in self.world.npu_resources:
             return True
-        domain = resource.partition("/")[0]
-        return any(domain == known or domain.endswith(f".{known}") for known in DOMAINS[self.vendor])
+        return _is_within(resource.partition("/")[0], DOMAINS[self.vendor])
 
     def statement(self, source: str, container: str, keys: Iterable[str]) -> _Statement:
         wanted = tuple(keys)
@@ -138,11 +158,7 @@ def _allotted(vendor: _Vendor, pod: Pod) -> int:
 def _statements(vendor: _Vendor, pod: Pod) -> list[_Statement]:
     """All that is said of the pod's devices."""
     found = [
-        vendor.statement(
-            model.CLAIM if one.is_claim else model.KUBELET,
-            one.container,
-            visible_devices.keys(vendor.vendor, one.devices),
-        )
+        vendor.statement(model.CLAIM if one.pool else model.KUBELET, one.container, _keys(vendor, one))
         for one in vendor.world.allotments or ()
         if (one.namespace, one.pod) == (pod.namespace, pod.name) and vendor.owns(one.resource)
     ]
@@ -161,6 +177,14 @@ def _statements(vendor: _Vendor, pod: Pod) -> list[_Statement]:
         }
         found += [vendor.statement(source, container_name, chips) for source, chips in said.items() if chips]
     return found
+
+
+def _keys(vendor: _Vendor, given: Allotment) -> tuple[str, ...]:
+    """By what the devices are to be found; a claimed one of which nothing is published is missed under its own name."""
+    if not given.pool:
+        return visible_devices.keys(vendor.vendor, given.devices)
+    published, attribute = vendor.world.published.attributes, _ATTRIBUTES[vendor.vendor]
+    return tuple(published.get(one, {}).get(attribute) or f"{one.pool}/{one.device}" for one in _claimed(given))
 
 
 def _named(vendor: str, text: str) -> tuple[str, ...]:

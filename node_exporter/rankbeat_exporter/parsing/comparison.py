@@ -18,6 +18,10 @@ class _Tolerance(NamedTuple):
 
 
 MEBIBYTE = 1 << 20
+LINE_RATE = 400e9 / 8
+"""Bytes per second of the fastest network port."""
+SECONDS = 60.0
+"""How long a reading of ours may be kept, and the tool's commands take."""
 TOLERANCES = {
     "utilization_ratio": _Tolerance(0.1),
     "memory_size_bytes": _Tolerance(MEBIBYTE),
@@ -30,16 +34,49 @@ TOLERANCES = {
     "frequency_max_hertz": _Tolerance(1e6),
     "memory_frequency_hertz": _Tolerance(1e6, 0.05),
     "memory_bandwidth_utilization_ratio": _Tolerance(0.1),
-    "health_level": _Tolerance(0),
+    "vector_utilization_ratio": _Tolerance(0.1),
+    "cube_utilization_ratio": _Tolerance(0.1),
+    "overall_utilization_ratio": _Tolerance(0.1),
+    "memory_busy_ratio": _Tolerance(0.1),
+    "ddr_size_bytes": _Tolerance(MEBIBYTE),
+    "ddr_used_bytes": _Tolerance(64 * MEBIBYTE),
+    "process_memory_by_pid_bytes": _Tolerance(64 * MEBIBYTE),
+    "network_bytes_total": _Tolerance(LINE_RATE * SECONDS),
+    "network_packets_total": _Tolerance(LINE_RATE * SECONDS / 64),
+    **dict.fromkeys(
+        (
+            "health_level",
+            "error_codes",
+            "processes",
+            "ecc_enabled",
+            "ecc_errors_total",
+            "ecc_lifetime_errors_total",
+            "isolated_pages",
+            "ddr_ecc_errors_total",
+            "ddr_ecc_lifetime_errors_total",
+            "ddr_isolated_pages",
+            "network_healthy",
+            "network_bad_packets_total",
+            "network_bad_bytes_total",
+            "network_errors_total",
+            "mig_enabled",
+            "retired_pages_pending",
+            "pcie_link_generation_max",
+            "pcie_link_width",
+            "pcie_link_width_max",
+        ),
+        _Tolerance(0),
+    ),
 }
-"""The figures that tools print too. A unit read wrongly is off by a factor of ten at least: these do not hide it."""
+"""The figures that tools print too, all parts of them. A unit read wrongly is off by a factor of ten at least: these do
+not hide it."""
 
 
 def comparison(
     before: tuple[Accelerator, ...], after: tuple[Accelerator, ...], tool: tuple[ToolDevice, ...]
 ) -> Comparison:
     """Each device that both sides know, figure by figure; the tool ran between before and after."""
-    later = {_key(one): one for one in after}
+    later = {_key(one): flat(one) for one in after}
     left = list(tool)
     rows: list[Row] = []
     unmatched = []
@@ -49,7 +86,8 @@ def comparison(
             unmatched.append(f"{one.device} ({one.model or 'model unknown'}) is not in the tool's list")
             continue
         left.remove(match)
-        rows += _rows(one, later.get(_key(one), one), match)
+        ours = flat(one)
+        rows += _rows(one.device, (ours, later.get(_key(one), ours)), match)
     unmatched += [f"{one.device} ({one.model or 'model unknown'}) is only in the tool's list" for one in left]
     return Comparison(tuple(rows), tuple(unmatched))
 
@@ -78,16 +116,31 @@ def _match(one: Accelerator, tool: list[ToolDevice]) -> ToolDevice | None:
     return next((device for device in nameless if device.device == one.device), None)
 
 
-def _rows(before: Accelerator, after: Accelerator, tool: ToolDevice) -> list[Row]:
+def flat(one: Accelerator) -> dict[str, float]:
+    """All numbers of an accelerator, a part as `figure{label,label}`, and how many error codes it has.
+
+    network_healthy goes without its label, which is the state itself.
+    """
+    found = dict(one.figures)
+    for figure, parts in one.parts.items():
+        found |= {f"{figure}{{{part}}}": number for part, number in parts.items()}
+    for figure, rows in one.rows.items():
+        for labels, number in rows.items():
+            found[figure if figure == "network_healthy" else f"{figure}{{{','.join(labels)}}}"] = number
+    return found if one.error_codes is None else {**found, "error_codes": float(len(one.error_codes))}
+
+
+def _rows(device: str, readings: tuple[dict[str, float], dict[str, float]], tool: ToolDevice) -> list[Row]:
     rows = []
-    for figure, tolerance in TOLERANCES.items():
-        ours = [one.figures[figure] for one in (before, after) if figure in one.figures]
-        theirs = tool.figures.get(figure)
-        if not ours and theirs is None:
-            continue
+    places = {figure: place for place, figure in enumerate(TOLERANCES)}
+    names = {name for one in (*readings, tool.figures) for name in one if name.partition("{")[0] in places}
+    for name in sorted(names, key=lambda name: (places[name.partition("{")[0]], name)):
+        tolerance = TOLERANCES[name.partition("{")[0]]
+        ours = [one[name] for one in readings if name in one]
+        theirs = tool.figures.get(name)
         allowed = tolerance.absolute + tolerance.relative * abs(theirs or 0.0)
         low, high = (min(ours), max(ours)) if ours else (None, None)
-        rows.append(Row(before.device, figure, low, high, theirs, allowed, _verdict(low, high, theirs, allowed)))
+        rows.append(Row(device, name, low, high, theirs, allowed, _verdict(low, high, theirs, allowed)))
     return rows
 
 

@@ -5,11 +5,14 @@ Unknown is a missing figure and a named failure, never a number.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from rankbeat_exporter.model.accelerator import CODE_HUNG, Accelerator, Answer, Failure, RawChip
 from rankbeat_exporter.parsing import dcmi_rows
 from rankbeat_exporter.parsing.dcmi_rows import NO_NUMBERS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 MEBIBYTE = 1 << 20
 """DCMI's MB: an HBM of 65536 MB is 64 GiB."""
@@ -106,7 +109,13 @@ def accelerator(chip: RawChip) -> tuple[Accelerator, tuple[Failure, ...]]:
         },
         card_power_watts=figures.pop("card_power_watts", None),
     )
-    return reading, tuple(failure for failure in failures if failure.call not in chip.repeated)
+    return reading, _counted(failures, chip.repeated)
+
+
+def _counted(failures: Iterable[Failure], repeated: tuple[str, ...]) -> tuple[Failure, ...]:
+    """Those of this collection, once a code where each port is a call of its own."""
+    new = (failure for failure in failures if failure.call not in repeated)
+    return tuple(dict.fromkeys(Failure(failure.call.partition(" ")[0], failure.code) for failure in new))
 
 
 def _fault(rule: _Rule, raw: int) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rankbeat_exporter.parsing import network_counters
+from rankbeat_exporter.parsing import network_counters, ub_ports
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -48,9 +48,9 @@ def rows(answers: Mapping[str, Answer]) -> tuple[Rows, tuple[str, ...]]:
     """Figure -> label values -> number, and the calls whose answers have another shape than expected."""
     found: Rows = {}
     malformed = []
-    for call, parse in _PARSERS.items():
-        answer = answers.get(call)
-        if answer is None or answer.code:
+    for call, answer in answers.items():
+        parse = _PARSERS.get(call.partition(" ")[0])
+        if parse is None or answer.code:
             continue
         numbers = tuple(value for value in answer.values if isinstance(value, int))
         try:
@@ -158,4 +158,7 @@ _PARSERS: dict[str, Callable[[tuple[int, ...], Mapping[str, Answer]], Iterator[R
     "pcie_errors": _pcie_errors,
     "packets": _packets,
     "processes": _processes,
+    "ub_links": ub_ports.link_rows,
+    "ub_packets": ub_ports.packet_rows,
 }
+"""By the first word of a call's key: what follows is the port."""

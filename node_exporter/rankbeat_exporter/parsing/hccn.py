@@ -89,17 +89,6 @@ def speed_bytes_per_second(text: str) -> float | None:
     return float(found[1]) * factor / 8 if found and factor and float(found[1]) >= 0 else None
 
 
-def bandwidth_megabytes_per_second(text: str) -> dict[str, float]:
-    """`-bandwidth -g`: transmit and receive."""
-    given = pairs(text)
-    found = {}
-    for direction, key in (("transmit", "bandwidth tx"), ("receive", "bandwidth rx")):
-        quantity = _QUANTITY.fullmatch(given.get(key, ""))
-        if quantity and quantity[2] == "MB/sec" and float(quantity[1]) >= 0:
-            found[direction] = float(quantity[1])
-    return found
-
-
 def link_changes(text: str) -> dict[str, int]:
     """`-link_stat -g`: how often up and, by newer tools, down. Its records bear a local time without a zone."""
     given = pairs(text)

@@ -273,28 +273,3 @@ def error_codes(text: str | None) -> tuple[int, ...] | None:
     if not all(re.fullmatch(r"(0[xX])?[0-9A-Fa-f]{6,16}", word) for word in words):
         return None
     return tuple(sorted({int(word, 16) for word in words}))
-
-
-def watch(text: str) -> tuple[dict[str, str], ...]:
-    """`npu-smi info watch`: a row of label -> word for each line of numbers."""
-    label = re.compile(r"\w[\w. ]*?\((?:Idx|W|C|%)\)")
-    header: list[str] = []
-    rows = []
-    for line in text.splitlines():
-        labels = [found.strip().lower() for found in label.findall(line)]
-        if "npuid(idx)" in labels:
-            header = labels if len(set(labels)) == len(labels) else []
-            continue
-        words = line.split()
-        if header and len(words) == len(header) and whole(words[0]) is not None:
-            rows.append(dict(zip(header, words, strict=True)))
-    return tuple(rows)
-
-
-def process_memory(text: str) -> tuple[tuple[int, str, float], ...]:
-    """`npu-smi info -t proc-mem`: process id, name, MB of each line that has all three."""
-    pattern = re.compile(
-        r"Process id\s*:\s*([0-9]{1,9})\s+Process name\s*:(.*?)Process memory\(MB\)\s*:\s*([0-9]{1,9})\s*$"
-    )
-    found = (pattern.search(line) for line in text.splitlines())
-    return tuple((int(one[1]), one[2].strip(), float(one[3])) for one in found if one)

@@ -32,6 +32,18 @@ def section_command(npu: int, command: str) -> str:
     return f"npu-smi info -t {command} -i {npu}"
 
 
+def remap_command(physical: int) -> str:
+    """Which chip has the physical id, as the tool numbers it."""
+    return f"npu-smi info -t phyid-remap -p {physical}"
+
+
+def has_physical_ids(info: str, mapping: str) -> bool:
+    """Whether the table or the map names each chip's physical id."""
+    known = _mapped_ids(mapping)
+    chips = {_place(row): npu_smi.whole(row.get("phy-id")) for row in npu_smi.table(info).chips}
+    return all(physical is not None or place in known for place, physical in chips.items() if place)
+
+
 def npus(info: str) -> tuple[int, ...]:
     """NPU ids that the main table lists, in order."""
     found = (npu_smi.whole(row.get("npu")) for row in npu_smi.table(info).chips)
@@ -48,14 +60,13 @@ def accelerators(
     new = [text for text in texts.values() if text.command.startswith("npu-smi") and text.command not in repeated]
     failures = [_failure(text) for text in new if _is_lost(text)]
     table = npu_smi.table(_output(texts, INFO))
-    physical = _physical_ids(_output(texts, MAPPING))
+    physical = {**_remapped_ids(texts), **_mapped_ids(_output(texts, MAPPING))}
     found: dict[Chip, Accelerator] = {}
     doubled = set()
     for row in table.chips:
-        npu, chip = npu_smi.whole(row.get("npu")), npu_smi.whole(row.get("chip", "0"))
-        if npu is None or chip is None:
+        place = _place(row)
+        if place is None:
             continue
-        place = Chip(npu, chip)
         if place in found:
             doubled.add(place)
         found[place] = _accelerator(place, row, table.processes, physical, texts)
@@ -78,7 +89,28 @@ def _failure(text: ToolText) -> Failure:
     return Failure(call, text.reason or npu_smi.failure(text.output))
 
 
-def _physical_ids(mapping: str) -> dict[Chip, int]:
+def _place(row: dict[str, str]) -> Chip | None:
+    npu, chip = npu_smi.whole(row.get("npu")), npu_smi.whole(row.get("chip", "0"))
+    return None if npu is None or chip is None else Chip(npu, chip)
+
+
+def _remapped_ids(texts: dict[str, ToolText]) -> dict[Chip, int]:
+    """From answers to remap_command; none of a chip that two ids claim, or of an answer to another question."""
+    found: dict[Chip, int] = {}
+    doubled = set()
+    for command in texts:
+        lines = npu_smi.single(_output(texts, command))
+        npu, chip, physical = (npu_smi.whole(lines.get(label)) for label in ("npu id", "chip id", "chip physical id"))
+        if npu is None or chip is None or physical is None or command != remap_command(physical):
+            continue
+        place = Chip(npu, chip)
+        if place in found:
+            doubled.add(place)
+        found[place] = physical
+    return {place: physical for place, physical in found.items() if place not in doubled}
+
+
+def _mapped_ids(mapping: str) -> dict[Chip, int]:
     """From the tool's versions that print them."""
     found: dict[Chip, int] = {}
     for row in npu_smi.mapping(mapping):

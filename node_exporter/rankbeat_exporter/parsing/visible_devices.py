@@ -1,4 +1,4 @@
-"""Texts that name devices: environment variables, a device plugin's ids, resource claims' names (docs/devices.md)."""
+"""Texts that name devices: environment variables and a device plugin's ids (docs/devices.md)."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _VIRTUAL = re.compile(r"[A-Za-z][A-Za-z0-9.]*-[0-9]+c(?:\.[A-Za-z0-9]+)*-[0-9]{1
 """Ascend910-2c-111-0: virtual device 111 with two cores of physical id 0."""
 _SHARED = re.compile(r"[A-Za-z][A-Za-z0-9.]*-([0-9]{1,4})-[0-9]{1,4}(?:_[A-Za-z0-9_.-]+)?")
 """Ascend310P-0-99: share 99 of physical id 0."""
-_NVIDIA_NUMBER = re.compile(r"(?:nvidia|gpu-)?([0-9]{1,4})")
-"""0, nvidia0 and gpu-0: an index. A MIG instance is named by its UUID."""
+_NVIDIA_NUMBER = re.compile(r"(?:nvidia)?([0-9]{1,4})")
+"""0 and nvidia0: an index. A MIG instance is named by its UUID."""
 
 
 def ascend_numbers(text: str) -> tuple[int, ...]:

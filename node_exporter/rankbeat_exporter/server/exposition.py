@@ -1,9 +1,14 @@
-"""The text of /metrics: every collector's families, rendered when what it saw changed, and one text of them all."""
+"""The text of /metrics: what a collection found is rendered once, at its end, and served as it is until the next.
+
+No prometheus_client: its generate_latest takes 60 ms of CPU for the 2,000 series of 16 NPUs (0.26), and this 5.
+"""
 
 from __future__ import annotations
 
+import functools
 import logging
 import math
+import time
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
@@ -17,6 +22,8 @@ _log = logging.getLogger(__name__)
 View = TypeVar("View")
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+MAX_LABEL_TEXTS = 8192
+"""Kept from one rendering to the next: 16 NPUs have 900, and most of a rendering's time would go into them."""
 
 
 class Rendered(NamedTuple):
@@ -26,30 +33,38 @@ class Rendered(NamedTuple):
     samples: bytes
 
 
-class Source(NamedTuple):
-    """One collector's share of the page, by the names of its families."""
+class Source:
+    """One collector's share of the page, by the names of its families.
 
-    name: str
-    rendered: Callable[[], Mapping[str, Rendered]]
-
-
-def source(name: str, view: Callable[[], View], families: Callable[[View], Iterable[Family]]) -> Source:
-    """A source that renders what it shows when its view is another than the last.
-
-    view: what is known now; families: how it shows. 2,000 series cost 8 ms to render, and a tenth of one to compare.
+    view: what is known now; families: how it shows. Rendered at each scrape, which is for a few series; with
+    fresh_seconds by refresh(), and at a scrape only when the last refresh() is older than that.
     """
-    kept: tuple[View, Mapping[str, Rendered]] | None = None
 
-    def rendered() -> Mapping[str, Rendered]:
-        nonlocal kept
-        now, before = view(), kept
-        if before is not None and before[0] == now:
-            return before[1]
-        found = _rendered(families(now))
-        kept = (now, found)
-        return found
+    def __init__(
+        self,
+        name: str,
+        view: Callable[[], View],
+        families: Callable[[View], Iterable[Family]],
+        fresh_seconds: float = 0.0,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.name = name
+        self._render: Callable[[], Mapping[str, Rendered]] = lambda: _rendered(families(view()))
+        self._fresh_seconds = fresh_seconds
+        self._now = now
+        self._kept: tuple[Mapping[str, Rendered], float] | None = None
 
-    return Source(name, rendered)
+    def refresh(self) -> None:
+        """At the end of a collection. Where it fails nothing is kept, and each scrape tells of it."""
+        try:
+            self._kept = self._render(), self._now() + self._fresh_seconds
+        except Exception:
+            self._kept = None
+            raise
+
+    def rendered(self) -> Mapping[str, Rendered]:
+        kept = self._kept
+        return kept[0] if kept is not None and self._now() <= kept[1] else self._render()
 
 
 class Exposition:
@@ -58,6 +73,7 @@ class Exposition:
     def __init__(self) -> None:
         self._sources: dict[str, Source] = {}
         self._failures: dict[str, int] = {}
+        self._page: tuple[list[bytes], bytes] = [], b""
 
     def put(self, source: Source) -> None:
         """In the place of the one with its name, if there is one. A scrape that is under way reads the old ones."""
@@ -72,7 +88,11 @@ class Exposition:
         return tuple(sorted(self._failures.items()))
 
     def page(self) -> tuple[int, str, bytes]:
-        """A family that several sources have stands once, with the samples of all."""
+        """A family that several sources have stands once, with the samples of all.
+
+        The same bytes as before while no part is another: with 400 KiB made at each scrape resident memory wanders by
+        2 MiB, and with these by 0.2.
+        """
         families: dict[str, list[Rendered]] = {}
         for source in self._sources.values():
             try:
@@ -84,8 +104,12 @@ class Exposition:
                 continue
             for name, rendered in found.items():
                 families.setdefault(name, []).append(rendered)
-        parts = (part for same in families.values() for part in (same[0].head, *(one.samples for one in same)))
-        return 200, CONTENT_TYPE, b"".join(parts)
+        parts = [part for same in families.values() for part in (same[0].head, *(one.samples for one in same))]
+        before, body = self._page
+        if parts != before:
+            body = b"".join(parts)
+            self._page = parts, body
+        return 200, CONTENT_TYPE, body
 
 
 def text(families: Iterable[Family]) -> bytes:
@@ -94,16 +118,10 @@ def text(families: Iterable[Family]) -> bytes:
 
 
 def _rendered(families: Iterable[Family]) -> dict[str, Rendered]:
-    """By name. Devices have the same labels in a hundred families: each text of labels is made once."""
-    labels: dict[tuple[tuple[str, ...], tuple[str, ...]], str] = {}
+    """By name."""
     found: dict[str, Rendered] = {}
     for metric, rows in families:
-        lines = []
-        for values, number in rows:
-            key = (metric.labels, values)
-            if (pairs := labels.get(key)) is None:
-                pairs = labels[key] = _labels(*key)
-            lines.append(f"{metric.name}{pairs} {_number(number)}\n")
+        lines = [f"{metric.name}{_labels(metric.labels, values)} {_number(number)}\n" for values, number in rows]
         before = found[metric.name].samples if metric.name in found else b""
         found[metric.name] = Rendered(_head(metric), before + "".join(lines).encode())
     return found
@@ -114,6 +132,7 @@ def _head(metric: Metric) -> bytes:
     return f"# HELP {metric.name} {told}\n# TYPE {metric.name} {metric.kind}\n".encode()
 
 
+@functools.lru_cache(MAX_LABEL_TEXTS)
 def _labels(names: tuple[str, ...], values: tuple[str, ...]) -> str:
     """In the order of the names' letters, as client libraries write them."""
     pairs = ",".join(f'{name}="{_escaped(value)}"' for name, value in sorted(zip(names, values, strict=True)))

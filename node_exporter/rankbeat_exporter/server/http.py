@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import logging
 import socket
+import sys
 import threading
 from collections.abc import Callable, Mapping
-from socketserver import StreamRequestHandler, ThreadingTCPServer
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from socketserver import TCPServer
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -15,29 +17,23 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-Page = Callable[[], tuple[int, str, bytes]]
-"""Status, content type and body of an answer."""
+Answer = tuple[int, str, bytes]
+"""Status, content type and body."""
+Page = Callable[[], Answer]
 OPEN_PAGES = frozenset({"/healthz"})
 """For whoever asks: the kubelet's probe has neither token nor certificate, and there is nothing to read."""
 MAX_CONNECTIONS = 32
 """More are closed at once: each costs a thread."""
+IDLE_SECONDS = 10.0
+"""Then a connection is closed."""
 
-MAX_LINE_BYTES = 8192
-MAX_HEADERS = 64
-_REASONS = {
-    200: "OK", 400: "Bad Request", 401: "Unauthorized", 403: "Forbidden", 404: "Not Found", 405: "Method Not Allowed",
-    500: "Internal Server Error", 503: "Service Unavailable",
-}  # fmt: skip
-
-Answer = tuple[int, str, bytes]
 Request = socket.socket | tuple[bytes, socket.socket]
 """What socketserver calls one: of a TCP server it is the connection."""
 
 
-class HttpServer(ThreadingTCPServer):
+class HttpServer(ThreadingHTTPServer):
     """Serves pages by path; IPv4 and IPv6 where the kernel has both. pages and files may be replaced meanwhile."""
 
-    daemon_threads = True
     request_queue_size = 64
 
     def __init__(self, port: int, pages: Mapping[str, Page], address: str = "", files: WebFiles | None = None) -> None:
@@ -48,18 +44,14 @@ class HttpServer(ThreadingTCPServer):
         self.files = files
         self._places = threading.BoundedSemaphore(MAX_CONNECTIONS)
         super().__init__((address, port), _Handler)
-        _log.info("serving port=%d tls=%s", self.server_address[1], bool(files and files.context()))
+        _log.info("serving port=%d tls=%s", self.server_port, bool(files and files.context()))
 
     def server_bind(self) -> None:
+        """http.server would ask the resolver for this host's name, which nobody here reads, and may wait for it."""
         if self.address_family == socket.AF_INET6:
             self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
-        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self.socket.bind(self.server_address)
-        self.server_address = self.socket.getsockname()
-
-    @property
-    def server_port(self) -> int:
-        return int(self.server_address[1])
+        TCPServer.server_bind(self)
+        self.server_port = int(self.server_address[1])
 
     def process_request(self, request: Request, client_address: object) -> None:
         if not self._places.acquire(blocking=False):
@@ -84,85 +76,59 @@ class HttpServer(ThreadingTCPServer):
         if context is None or not isinstance(request, socket.socket):
             super().finish_request(request, client_address)
             return
-        request.settimeout(_Handler.timeout)
+        request.settimeout(IDLE_SECONDS)
         with context.wrap_socket(request, server_side=True) as channel:
             super().finish_request(channel, client_address)
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A scraper that went away, or whose handshake failed, is no event for stderr."""
+        """A scraper that went away, or whose handshake failed, is no event for the log: both are an OSError."""
         del request
-        _log.debug("request failed client=%s", client_address, exc_info=True)
+        level = logging.DEBUG if isinstance(sys.exception(), OSError) else logging.ERROR
+        _log.log(level, "request failed client=%s", client_address, exc_info=True)
 
 
-class _Handler(StreamRequestHandler):
-    """Requests of one connection. http.server would do it too, and take 7 MiB: e-mail headers, an HTTP client, TLS."""
-
+class _Handler(BaseHTTPRequestHandler):
     server: HttpServer
-    timeout = 10.0
-    wbufsize = -1  # headers and body in one segment: apart, Nagle and the delayed acknowledgement cost 40 ms a scrape
-    disable_nagle_algorithm = True
+    protocol_version = default_request_version = "HTTP/1.1"
+    server_version, sys_version = "rankbeat", ""
+    timeout = IDLE_SECONDS
+    disable_nagle_algorithm = True  # else a body waits 40 ms for the acknowledgement of its headers
 
-    def handle(self) -> None:
-        while True:
-            line = self.rfile.readline(MAX_LINE_BYTES)
-            if not line:
-                return
-            request = line.decode("latin-1").split()
-            headers = self._headers()
-            if len(request) != 3 or not request[2].startswith("HTTP/1.") or headers is None:
-                self._send((400, "text/plain", b"this is no request\n"), is_last=True)
-                return
-            is_last = request[2] == "HTTP/1.0" or "close" in headers.get("connection", "").lower()
-            is_last = is_last or request[0] != "GET" or headers.get("content-length", "0") != "0"
-            if request[0] == "GET":
-                answer = self._answer(request[1].partition("?")[0], headers.get("authorization", ""))
-            else:
-                answer = (405, "text/plain", b"write GET\n")
-            _log.debug("request=%s %s status=%d client=%s", request[0], request[1], answer[0], self.client_address)
-            self._send(answer, is_last=is_last)
-            if is_last or "transfer-encoding" in headers:
-                return
-
-    def _headers(self) -> dict[str, str] | None:
-        """By lower-case name; None where they are too long or too many."""
-        headers: dict[str, str] = {}
-        for _ in range(MAX_HEADERS):
-            line = self.rfile.readline(MAX_LINE_BYTES)
-            if line in {b"\r\n", b"\n"}:
-                return headers
-            name, colon, value = line.decode("latin-1").partition(":")
-            if not colon or not line.endswith(b"\n"):
-                return None
-            headers[name.strip().lower()] = value.strip()
-        return None
-
-    def _send(self, answer: Answer, *, is_last: bool) -> None:
-        status, content_type, body = answer
-        head = [f"HTTP/1.1 {status} {_REASONS.get(status, 'Unknown')}", "Server: rankbeat"]
-        head += [f"Content-Type: {content_type}", f"Content-Length: {len(body)}"]
-        head += ["WWW-Authenticate: Bearer"] * (status == 401) + ["Connection: close"] * is_last
-        self.wfile.write("\r\n".join((*head, "", "")).encode("latin-1"))
+    def do_GET(self) -> None:
+        if self.headers.get("Content-Length", "0") != "0" or "Transfer-Encoding" in self.headers:
+            self.close_connection = True  # nobody reads the body: it would be taken for the next request
+        status, content_type, body = self._answer(self.path.partition("?")[0])
+        self.send_response(status)
+        self.send_header("Content-Type", content_type)
+        self.send_header("Content-Length", str(len(body)))
+        if status == 401:
+            self.send_header("WWW-Authenticate", "Bearer")
+        if self.close_connection:
+            self.send_header("Connection", "close")
+        self.end_headers()
         self.wfile.write(body)
-        self.wfile.flush()
 
-    def _answer(self, path: str, authorization: str) -> Answer:
+    def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002 - its name there
+        _log.debug(f"client=%s {format}", self.client_address, *arguments)
+
+    def _answer(self, path: str) -> Answer:
         page = self.server.pages.get(path)
         if page is None:
             return 404, "text/plain", b"not found\n"
         try:
-            return (None if path in OPEN_PAGES else self._refusal(authorization)) or page()
+            return (None if path in OPEN_PAGES else self._refusal()) or page()
         except Exception:  # noqa: BLE001 - a door: an answer of 500 instead of a closed connection
             _log.exception("page failed path=%s", path)
             return 500, "text/plain", b"internal error\n"
 
-    def _refusal(self, authorization: str) -> Answer | None:
+    def _refusal(self) -> Answer | None:
         files = self.server.files
         if files is None:
             return None
         certificate = getattr(self.request, "getpeercert", None)
         if files.asks_for_client and not (certificate and certificate()):
             return 403, "text/plain", b"a client certificate of the configured CA is needed\n"
-        if not files.is_allowed(authorization):
+        if not files.is_allowed(self.headers.get("Authorization", "")):
             return 401, "text/plain", b"a bearer token is needed\n"
         return None
 

@@ -8,14 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from rankbeat_exporter.collectors.loop import Loop
-from rankbeat_exporter.collectors.pods import PodsView
 from rankbeat_exporter.errors import InvalidConfiguration
+from rankbeat_exporter.model.pods import PodsView
 from rankbeat_exporter.server import http
-from rankbeat_exporter.server.exposition import Source, source
+from rankbeat_exporter.server.exposition import Source
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
+    from rankbeat_exporter.collectors.devices import DevicesView
+    from rankbeat_exporter.collectors.families import Family
     from rankbeat_exporter.model.accelerator import Snapshot
     from rankbeat_exporter.model.assignment import Known
     from rankbeat_exporter.model.configuration import ClockSection, DevicesSection
@@ -61,7 +63,7 @@ def clock_part(node: str, section: ClockSection) -> Part:
     collector = ClockCollector(servers, limits, local)
     return Part(
         Loop(CLOCK, collector.collect, interval, fresh),
-        source(CLOCK, collector.view, lambda view: ClockSeries(node, lambda: view).collect()),
+        Source(CLOCK, collector.view, lambda view: ClockSeries(node, lambda: view).collect()),
         {"/v1/clock": http.json_page(lambda: clock_object(collector.view().verdict))},
         lambda: None,
     )
@@ -71,7 +73,6 @@ def devices_part(node: str, section: DevicesSection) -> Part:
     """Accelerators, by the vendor part's socket or by children of this process."""
     from rankbeat_exporter.collectors.devices import DevicesCollector
     from rankbeat_exporter.collectors.devices_series import DevicesSeries
-    from rankbeat_exporter.collectors.npu_exporter_series import npu_exporter_families
 
     interval = section.interval_seconds
     timeout = section.deadline_seconds + SLACK_SECONDS
@@ -80,19 +81,21 @@ def devices_part(node: str, section: DevicesSection) -> Part:
     collector = DevicesCollector(vendors.snapshots, fresh)
     pods = pods_join(node, section, collector.known, fresh) if section.pod_resources else NO_JOIN
 
-    shown = source(
-        DEVICES,
-        lambda: (collector.view(), pods.view()),
-        lambda views: (
-            *DevicesSeries(node, lambda: views[0], lambda: views[1]).collect(),
-            *(npu_exporter_families(*views) if section.npu_exporter_names else ()),
-        ),
-    )
+    def families(views: tuple[DevicesView, PodsView]) -> Iterable[Family]:
+        yield from DevicesSeries(node, lambda: views[0], lambda: views[1]).collect()
+        if section.npu_exporter_names:
+            from rankbeat_exporter.collectors.npu_exporter_series import npu_exporter_families
+
+            yield from npu_exporter_families(*views)
+
+    shown = Source(DEVICES, lambda: (collector.view(), pods.view()), families, fresh)
 
     def collect() -> None:
         collector.collect()
-        pods.collect()
-        shown.rendered()  # now, so that the next scrape need not: 8 ms for 16 NPUs
+        try:
+            pods.collect()
+        finally:
+            shown.refresh()
 
     def end() -> None:
         pods.close()
@@ -115,11 +118,12 @@ def _vendors(section: DevicesSection, timeout_seconds: float) -> _Vendors:
 
         snapshots = partial(vendor_socket.snapshots, Path(section.socket), timeout_seconds)
         return _Vendors(snapshots, lambda: None, lambda: False)
-    from rankbeat_exporter.sources import vendor_child
+    from rankbeat_exporter.sources import vendor_supervisor
+    from rankbeat_exporter.sources.driver_roots import DriverRoots
 
     nvidia = Path(section.nvidia_driver_root) if section.nvidia_driver_root else None
-    roots = vendor_child.DriverRoots(Path(section.npu_driver_root), nvidia)
-    children = vendor_child.VendorChildren(roots, section.vendors, section.deadline_seconds)
+    roots = DriverRoots(Path(section.npu_driver_root), nvidia)
+    children = vendor_supervisor.VendorChildren(roots, section.vendors, section.deadline_seconds)
     return _Vendors(children.snapshots, children.close, children.is_stuck)
 
 
@@ -140,14 +144,15 @@ def pods_join(node: str, section: DevicesSection, known: Callable[[], tuple[Know
     Raises: InvalidConfiguration outside a cluster.
     """
     from rankbeat_exporter.collectors.pods import PodsCollector, Sources
-    from rankbeat_exporter.sources import api_pods, api_server, pod_resources
+    from rankbeat_exporter.sources import api_pods, api_server, api_slices, pod_resources
 
     server = api_server.in_cluster()
     if server is None:
         raise InvalidConfiguration("devices.pod_resources", "needs the API server: outside a cluster leave it out")
     kubelet = pod_resources.Kubelet(Path(section.pod_resources))
     watcher = api_pods.NodePods(server, node)
-    sources = Sources(known, kubelet.allotments, watcher.pods, npu_resources=section.npu_resources)
+    slices = api_slices.ResourceSlices(server, node)
+    sources = Sources(known, kubelet.allotments, watcher.pods, slices.published, npu_resources=section.npu_resources)
     if section.rank_tables:
         sources = sources._replace(rank_tables=api_pods.RankTables(server).of)
     collector = PodsCollector(sources, fresh)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 import threading
 import time
 from typing import TYPE_CHECKING, NamedTuple
@@ -11,7 +12,7 @@ from rankbeat_contract import metrics
 from rankbeat_exporter.collectors.families import family
 from rankbeat_exporter.errors import InvalidConfiguration
 from rankbeat_exporter.server import http, parts
-from rankbeat_exporter.server.exposition import Exposition, source
+from rankbeat_exporter.server.exposition import Exposition, Source
 from rankbeat_exporter.sources.web_files import WebFiles
 
 if TYPE_CHECKING:
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 ITSELF = "exporter"
+SWITCH_SECONDS = 0.0005
+"""For a scrape that meets a collection at work: it wants the interpreter's lock several times, and waits for it so long
+each time. With Python's 5 ms it took 9 ms in the median, so 3 (2 cores, 16 NPUs, 2026-11-30)."""
 LAST_COLLECTION_SECONDS = 10.0
 """Waited for before a part that is replaced is closed."""
 
@@ -72,7 +76,7 @@ class Service:
             self._parts[name] = part
             self._exposition.put(part.source)
             part.loop.start()
-        self._exposition.put(source(ITSELF, self._state, lambda state: _families(wanted.node, state)))
+        self._exposition.put(Source(ITSELF, self._state, lambda state: _families(wanted.node, state)))
         self._serve(server, files)
         self._configuration = wanted
         self._reloads = self._reloads._replace(is_followed=True, loaded_wall=time.time())
@@ -130,6 +134,7 @@ def run(configuration: Configuration, stopped: threading.Event) -> None:
 
     Raises: InvalidConfiguration.
     """
+    sys.setswitchinterval(SWITCH_SECONDS)
     service = Service()
     service.follow(configuration)
     stopped.wait()
@@ -141,6 +146,7 @@ def run_file(changed: Callable[[], Configuration | None], look_seconds: float, s
 
     Raises: InvalidConfiguration, of the first.
     """
+    sys.setswitchinterval(SWITCH_SECONDS)
     service = Service()
     first = changed()
     if first is not None:

@@ -16,9 +16,10 @@ from rankbeat_exporter.sources import dcmi_places
 from rankbeat_exporter.sources.tools import Tools
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from rankbeat_exporter.model.accelerator import Snapshot, ToolText
+    from rankbeat_exporter.sources.unkillable import Unkillable
 
 _log = logging.getLogger(__name__)
 
@@ -39,10 +40,17 @@ class _Kept(NamedTuple):
 class AscendTools:
     """Completes snapshots with the tools' newest texts."""
 
-    def __init__(self, driver_root: Path, interval_seconds: float = INTERVAL_SECONDS) -> None:
+    def __init__(
+        self,
+        driver_root: Path,
+        interval_seconds: float = INTERVAL_SECONDS,
+        device_nodes: Path = Path("/dev"),
+        unkillable: Unkillable | None = None,
+    ) -> None:
         self._driver_root = driver_root
+        self._device_nodes = device_nodes
         self._interval_seconds = interval_seconds
-        self._tools = Tools(dcmi_places.library_search_path(driver_root), TIMEOUT_SECONDS)
+        self._tools = Tools(dcmi_places.library_search_path(driver_root), TIMEOUT_SECONDS, unkillable)
         self._snapshot: Snapshot | None = None
         self._kept: dict[str, _Kept] = {}
         self._told: dict[str, float] = {}
@@ -62,8 +70,7 @@ class AscendTools:
         texts = tuple(kept.text for kept in fresh.values())
         repeated = tuple(command for command, kept in fresh.items() if self._told.get(command) == kept.asked)
         self._told = {command: kept.asked for command, kept in fresh.items()}
-        unkillable = snapshot.unkillable + self._tools.unkillable
-        completed = replace(snapshot, texts=texts, repeated_texts=repeated, unkillable=unkillable)
+        completed = replace(snapshot, texts=texts, repeated_texts=repeated)
         has_table = any(text.command == npu_smi_reading.INFO and not text.reason for text in texts)
         if snapshot.reason in WITHOUT_LIBRARY and has_table:
             return replace(completed, reason="", detail=f"npu-smi in place of the library: {snapshot.reason}")
@@ -94,7 +101,7 @@ class AscendTools:
         if snapshot is None:
             return
         asked = set()
-        for command in _commands(snapshot, self._kept):
+        for command in self._commands(snapshot):
             if self._is_stopped:
                 return
             path = self._path(command.split()[0])
@@ -104,22 +111,45 @@ class AscendTools:
         for command in set(self._kept) - asked:
             self._kept.pop(command)
 
+    def _commands(self, snapshot: Snapshot) -> Iterator[str]:
+        """What to ask now."""
+        if snapshot.reason not in WITHOUT_LIBRARY:
+            yield from _hccn_commands(snapshot)
+            return
+        texts: dict[str, ToolText] = {}
+        for command in npu_smi_commands(texts, self._device_nodes):
+            yield command
+            if command in self._kept:
+                texts[command] = self._kept[command].text
 
-def _commands(snapshot: Snapshot, kept: dict[str, _Kept]) -> Iterator[str]:
-    """What to ask now. kept is read again after each answer: the NPUs stand in the first one."""
-    if snapshot.reason in WITHOUT_LIBRARY:
-        yield npu_smi_reading.INFO
-        yield npu_smi_reading.MAPPING
-        info = kept.get(npu_smi_reading.INFO)
-        for npu in npu_smi_reading.npus(info.text.output) if info else ():
-            for command in npu_smi_reading.SECTION_COMMANDS:
-                yield npu_smi_reading.section_command(npu, command)
-        return
+
+def npu_smi_commands(texts: Mapping[str, ToolText], device_nodes: Path) -> Iterator[str]:
+    """What to ask npu-smi. texts holds its answers so far, read after each: the NPUs stand in the first one."""
+    yield npu_smi_reading.INFO
+    yield npu_smi_reading.MAPPING
+    info, mapping = (
+        texts[command].output if command in texts else "" for command in (npu_smi_reading.INFO, npu_smi_reading.MAPPING)
+    )
+    if not npu_smi_reading.has_physical_ids(info, mapping):
+        yield from map(npu_smi_reading.remap_command, _physical_ids(device_nodes))
+    for npu in npu_smi_reading.npus(info):
+        for command in npu_smi_reading.SECTION_COMMANDS:
+            yield npu_smi_reading.section_command(npu, command)
+
+
+def _hccn_commands(snapshot: Snapshot) -> Iterator[str]:
+    """Of hccn_tool what the library does not say."""
     for chip in snapshot.chips:
         physical = chip.answers.get("physical_id")
-        if physical is None or physical.code:
-            continue
+        if physical is None or physical.code or "ub_ports" in chip.answers:
+            continue  # hccn_tool of 950 takes other arguments, a port at a time
         for question in ascend.HCCN_QUESTIONS:
             answer = chip.answers.get(ANSWERED_BY_LIBRARY.get(question, ""))
             if answer is None or answer.code:
                 yield ascend.hccn_command(str(physical.values[0]), question)
+
+
+def _physical_ids(device_nodes: Path) -> list[int]:
+    """Those of the NPUs that this process can reach: /dev/davinciN bears the physical id."""
+    names = (path.name.removeprefix("davinci") for path in device_nodes.glob("davinci[0-9]*"))
+    return sorted(int(name) for name in names if name.isdecimal())

@@ -13,6 +13,7 @@ from rankbeat_exporter.errors import CannotMeasure
 from rankbeat_exporter.model import accelerator
 from rankbeat_exporter.model.accelerator import CODE_HUNG, CODE_NO_FUNCTION, Answer, RawChip
 from rankbeat_exporter.sources import dcmi_calls as calls
+from rankbeat_exporter.sources import dcmi_ub_calls
 from rankbeat_exporter.sources.call_watch import CallWatch
 from rankbeat_exporter.sources.dcmi_schedule import Schedule
 
@@ -42,8 +43,11 @@ class _Inventory(NamedTuple):
 class Dcmi:
     """A loaded and initialised library. generation is 2 where its dcmiv2 functions list the NPUs (950)."""
 
-    def __init__(self, paths: tuple[Path, ...], watch: CallWatch | None = None) -> None:
-        """Raises: CannotMeasure(LibraryNotFound | LibraryUnloadable | InitFailed)."""
+    def __init__(self, paths: tuple[Path, ...], watch: CallWatch | None = None, skipped: Iterable[str] = ()) -> None:
+        """skipped: as for chips().
+
+        Raises: CannotMeasure(LibraryNotFound | LibraryUnloadable | InitFailed).
+        """
         path = next((path for path in paths if path.exists()), None)
         if path is None:
             raise CannotMeasure(accelerator.LIBRARY_NOT_FOUND, f"none of {', '.join(map(str, paths))}")
@@ -52,28 +56,41 @@ class Dcmi:
         except OSError as error:
             raise CannotMeasure(accelerator.LIBRARY_UNLOADABLE, str(error)) from error
         self._watch = watch or CallWatch(0.0, lambda _: None)
-        self._skipped: frozenset[str] = frozenset()
+        self._skipped = frozenset(skipped)
+        self._listed: tuple[Chip, ...] = ()
+        self._types: dict[tuple[int, int, int], int] = {}
+        self._shared: dict[tuple[str, Chip], Answer] = {}
         self.generation = 1
-        code = self._call("dcmi_init")
-        if code == CODE_NO_FUNCTION or (not code and not self._inventory().chips):
-            self._try_second_generation(code)
-        elif code:
-            raise CannotMeasure(accelerator.INIT_FAILED, f"dcmi_init answered {code}")
+        with self._watch.round():
+            self._initialise()
         self._schedule = Schedule(tuple(self._calls()), self._ask)
 
     def chips(self, skipped: Iterable[str] = ()) -> tuple[RawChip, ...]:
         """All NPUs, read one after the other; none where the library says that there is none.
 
-        skipped: calls that are not to be made, named as hung calls are.
+        skipped: calls that are not to be made, named as hung calls are; what nothing can be read without, dcmi_init and
+        the lists, is asked each time.
         Raises: CannotMeasure(InventoryFailed).
         """
         self._skipped = frozenset(skipped)
+        self._shared = {key: answer for key, answer in self._shared.items() if answer.code in NOT_SUPPORTED}
         with self._watch.round():
             inventory = self._inventory()
             if inventory.code:
                 raise CannotMeasure(accelerator.INVENTORY_FAILED, f"the card list answered {inventory.code}")
+            if inventory.chips != self._listed:  # another may stand in its place
+                self._listed = inventory.chips
+                self._types.clear()
+                self._shared.clear()
             rounds = self._schedule.rounds(inventory.chips)
         return tuple(RawChip(*chip, found.answers, found.repeated) for chip, found in rounds.items())
+
+    def _initialise(self) -> None:
+        code = self._call("dcmi_init")
+        if code == CODE_NO_FUNCTION or (not code and not self._inventory().chips):
+            self._try_second_generation(code)
+        elif code:
+            raise CannotMeasure(accelerator.INIT_FAILED, f"dcmi_init answered {code}")
 
     def _try_second_generation(self, first: int) -> None:
         """A library of both generations that lists nothing keeps the first."""
@@ -87,7 +104,7 @@ class Dcmi:
             raise CannotMeasure(accelerator.INIT_FAILED, f"dcmi_init answered {first}, dcmiv2_init {code}")
 
     def _calls(self) -> Iterable[Call]:
-        for call in (*calls.IDENTITY, *calls.FIGURES):
+        for call in (*calls.IDENTITY, *calls.FIGURES, *dcmi_ub_calls.CALLS):
             if self._symbol(call):
                 yield call
 
@@ -122,16 +139,24 @@ class Dcmi:
     def _devices_in_card(self, card: int) -> tuple[int, int]:
         """(code, number of NPUs)."""
         number, mcu, cpu = ctypes.c_int(0), ctypes.c_int(-1), ctypes.c_int(-1)
-        code = self._call("dcmi_get_device_id_in_card", ctypes.c_int(card), *map(ctypes.byref, (number, mcu, cpu)))
+        numbers, name = map(ctypes.byref, (number, mcu, cpu)), f"devices_in_card {card}"
+        code = self._call("dcmi_get_device_id_in_card", ctypes.c_int(card), *numbers, name=name)
         if code == CODE_NO_FUNCTION:
-            code = self._call("dcmi_get_device_num_in_card", ctypes.c_int(card), ctypes.byref(number))
+            code = self._call("dcmi_get_device_num_in_card", ctypes.c_int(card), ctypes.byref(number), name=name)
         return code, min(max(number.value, 0), MAX_DEVICES_IN_CARD)
 
     def _is_npu(self, card: int, device: int) -> bool:
         """A chip whose type cannot be read stays listed: it is in the inventory, and its failures are to be seen."""
-        kind = ctypes.c_int(-1)
-        symbol = "dcmi_get_device_type" if self.generation == 1 else "dcmiv2_get_device_type"
-        return bool(self._call(symbol, *self._ids((card, device)), ctypes.byref(kind))) or kind.value == calls.NPU_TYPE
+        place, name = (self.generation, card, device), f"type {card}/{device}"
+        if name in self._skipped:
+            return True
+        if place not in self._types:
+            kind = ctypes.c_int(-1)
+            symbol = "dcmi_get_device_type" if self.generation == 1 else "dcmiv2_get_device_type"
+            if self._call(symbol, *self._ids((card, device)), ctypes.byref(kind), name=name):
+                return True
+            self._types[place] = kind.value
+        return self._types[place] == calls.NPU_TYPE
 
     def _ids(self, chip: Chip) -> tuple[_CData, ...]:
         return tuple(map(ctypes.c_int, chip if self.generation == 1 else chip[:1]))
@@ -143,13 +168,23 @@ class Dcmi:
             return Answer(CODE_HUNG)
         if call.key == calls.PHYSICAL_ID and self.generation == 1 and answers[calls.LOGIC_ID].code:
             return answers[calls.LOGIC_ID]
+        if call.shared:
+            together = self._together(call.shared, chip, answers)
+            if together.code not in NOT_SUPPORTED:
+                return Answer(together.code, together.values[call.place : call.place + 1])
         results = call.results()
-        with self._watch.watched(name):
-            code = self._call(self._symbol(call), *self._arguments(call, chip, results, answers))
+        code = self._call(self._symbol(call), *self._arguments(call, chip, results, answers), name=name)
         if code in NOT_SUPPORTED and call.otherwise:
             other = self._ask(calls.OTHERWISE[call.otherwise], chip, answers)
             return Answer(code) if other.code else other
         return Answer(code, () if code else call.values(results))
+
+    def _together(self, key: str, chip: Chip, answers: dict[str, Answer]) -> Answer:
+        """The shared call's answer, asked once a round; one that this chip does not have is not asked again."""
+        found = self._shared.get((key, chip))
+        if found is None:
+            found = self._shared[key, chip] = self._ask(calls.SHARED[key], chip, answers)
+        return found
 
     def _arguments(
         self, call: Call, chip: Chip, results: tuple[_CData, ...], answers: dict[str, Answer]
@@ -163,17 +198,17 @@ class Dcmi:
         before, after = (map(ctypes.c_int, numbers) for numbers in (call.arguments, call.arguments_after))
         return (*ids, *before, *references, *after)
 
-    def _call(self, symbol: str, *arguments: object) -> int:
-        """The call's return code, after a few attempts where it asks for patience."""
-        try:
-            function = self._library[symbol]
-        except AttributeError:
+    def _call(self, symbol: str, *arguments: object, name: str = "") -> int:
+        """The call's return code, after a few attempts where it asks for patience. name: as it is named if it hangs."""
+        function = getattr(self._library, symbol, None)  # found once: an index would look it up at each call
+        if function is None:
             return CODE_NO_FUNCTION
         code = 0
-        for attempt in range(ATTEMPTS):
-            if attempt:
-                time.sleep(RETRY_SECONDS)
-            code = int(function(*arguments))
-            if code not in RETRYABLE:
-                break
+        with self._watch.watched(name or symbol):
+            for attempt in range(ATTEMPTS):
+                if attempt:
+                    time.sleep(RETRY_SECONDS)
+                code = int(function(*arguments))
+                if code not in RETRYABLE:
+                    break
         return code

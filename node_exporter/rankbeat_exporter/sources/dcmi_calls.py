@@ -39,9 +39,12 @@ NANO = 10**9
 """Bandwidths of HCCS are fractions of GB/s; they travel as integers, bytes/s if a GB is 10^9."""
 
 EACH_ROUND = 0.0
-SOMETIMES, SELDOM = 15.0, 60.0
+SOON, SOMETIMES, SELDOM = 15.0, 30.0, 60.0
 ONCE = 600.0
-"""Seconds between two calls. What an NPU is does not change; a call costs it 1 to 10 ms, a bandwidth PROFILING_MS."""
+"""Seconds between two calls. What an NPU is does not change; a call costs it 1 to 10 ms, a bandwidth PROFILING_MS.
+
+Counters are rarely asked (the vendor's exporter: once a minute): what was counted meanwhile is not lost.
+"""
 
 
 class Call(NamedTuple):
@@ -67,6 +70,10 @@ class Call(NamedTuple):
     arguments_after: tuple[int, ...] = ()
     is_identity: bool = False
     """Who the NPU is: asked in each round until it is known."""
+    shared: str = ""
+    """Key of the call that answers this one and others at once; this one is made where that one is not supported."""
+    place: int = 0
+    """Of this one's value in the shared answer."""
 
 
 def _unsigned() -> Results:
@@ -87,7 +94,7 @@ def _one(results: Results) -> tuple[Value, ...]:
     return (_integer(results[0]),)
 
 
-def _words(results: Results) -> tuple[Value, ...]:
+def words(results: Results) -> tuple[Value, ...]:
     """All numbers and texts of a structure, in its order, reserved ones left out."""
     structure = results[0]
     if not isinstance(structure, ctypes.Structure):
@@ -146,9 +153,9 @@ def _is_310p(answers: dict[str, Answer]) -> bool:
     return bool(chip and not chip.code and len(chip.values) > 1 and str(chip.values[1]).startswith("310P"))
 
 
-def _utilization(key: str, kind: int) -> Call:
+def _utilization(key: str, kind: int, place: int) -> Call:
     stem = "get_device_utilization_rate"
-    return Call(key, f"dcmi_{stem}", f"dcmiv2_{stem}", _unsigned, _one, (kind,))
+    return Call(key, f"dcmi_{stem}", f"dcmiv2_{stem}", _unsigned, _one, (kind,), shared=UTILIZATIONS.key, place=place)
 
 
 def _frequency(key: str, kind: int, every_seconds: float = EACH_ROUND) -> Call:
@@ -159,7 +166,7 @@ def _frequency(key: str, kind: int, every_seconds: float = EACH_ROUND) -> Call:
 def _ecc(key: str, kind: int, memory: str) -> Call:
     stem = "get_device_ecc_info"
     return Call(
-        key, f"dcmi_{stem}", f"dcmiv2_{stem}", _structure(layouts.EccInfo), _words, (kind,), SOMETIMES,
+        key, f"dcmi_{stem}", f"dcmiv2_{stem}", _structure(layouts.EccInfo), words, (kind,), SOMETIMES,
         is_wanted=lambda answers: _number(answers, memory) > 0,
     )  # fmt: skip
 
@@ -167,9 +174,19 @@ def _ecc(key: str, kind: int, memory: str) -> Call:
 def _info(key: str, layout: type[ctypes.Structure], command: int, sub_command: int, otherwise: str = "") -> Call:
     stem = "get_device_info"
     return Call(
-        key, f"dcmi_{stem}", f"dcmiv2_{stem}", _sized(layout), _words, (command, sub_command), SOMETIMES, otherwise
+        key, f"dcmi_{stem}", f"dcmiv2_{stem}", _sized(layout), words, (command, sub_command), SOMETIMES, otherwise
     )
 
+
+UTILIZATIONS = Call(
+    "utilizations",
+    "dcmi_get_device_multi_utilization_rate",
+    "dcmiv2_get_device_multi_utilization_rate",
+    _structure(layouts.Utilizations),
+    words,
+)
+"""Percent of cube, vector, AI Core and the whole chip, as npu-smi asks them; the only door to the cube's on 910B."""
+SHARED = {UTILIZATIONS.key: UTILIZATIONS}
 
 IDENTITY = (
     Call(LOGIC_ID, "dcmi_get_device_logic_id", "", _signed, _one, (), ONCE, is_identity=True),
@@ -178,18 +195,18 @@ IDENTITY = (
         ONCE, is_identity=True,
     ),
     Call(
-        "chip", "dcmi_get_device_chip_info", "", _structure(layouts.ChipInfo), _words, (), ONCE, is_identity=True
+        "chip", "dcmi_get_device_chip_info", "", _structure(layouts.ChipInfo), words, (), ONCE, is_identity=True
     ),
     Call(
-        "chip", "", "dcmiv2_get_device_chip_info", _structure(layouts.ChipInfoV2), _words, (), ONCE, is_identity=True
+        "chip", "", "dcmiv2_get_device_chip_info", _structure(layouts.ChipInfoV2), words, (), ONCE, is_identity=True
     ),
     Call(
-        "die", "dcmi_get_device_die_v2", "dcmiv2_get_device_die_id", _structure(layouts.DieId), _words, (DIE_VDIE,),
+        "die", "dcmi_get_device_die_v2", "dcmiv2_get_device_die_id", _structure(layouts.DieId), words, (DIE_VDIE,),
         ONCE, is_identity=True,
     ),
     Call(
         "pcie", "dcmi_get_device_pcie_info_v2", "dcmiv2_get_device_pcie_info", _structure(layouts.PcieInfoAll),
-        lambda results: _words(results)[4:8], (), ONCE, is_identity=True,
+        lambda results: words(results)[4:8], (), ONCE, is_identity=True,
     ),
 )  # fmt: skip
 
@@ -200,11 +217,11 @@ FIGURES = (
         lambda: (ctypes.c_int(0), (ctypes.c_uint * MAX_ERROR_CODES)()), _counted,
         arguments_after=(MAX_ERROR_CODES,),
     ),
-    _utilization("utilization", UTILIZATION_AICORE),
-    _utilization("vector_utilization", UTILIZATION_VECTOR),
-    _utilization("cube_utilization", UTILIZATION_CUBE)._replace(otherwise="utilizations"),
-    _utilization("overall_utilization", UTILIZATION_OVERALL),
-    Call("memory", "dcmi_get_device_hbm_info", "dcmiv2_get_device_hbm_info", _structure(layouts.HbmInfo), _words),
+    _utilization("utilization", UTILIZATION_AICORE, 2),
+    _utilization("vector_utilization", UTILIZATION_VECTOR, 1),
+    _utilization("cube_utilization", UTILIZATION_CUBE, 0),
+    _utilization("overall_utilization", UTILIZATION_OVERALL, 3),
+    Call("memory", "dcmi_get_device_hbm_info", "dcmiv2_get_device_hbm_info", _structure(layouts.HbmInfo), words),
     Call("temperature", "dcmi_get_device_temperature", "dcmiv2_get_device_temperature", _signed, _one),
     Call(
         "power", "dcmi_get_device_power_info", "dcmiv2_get_device_power_info", _signed, _one,
@@ -213,12 +230,13 @@ FIGURES = (
     _frequency("frequency", FREQUENCY_AICORE_CURRENT),
     Call("card_power", "dcmi_mcu_get_power_info", "", _signed, _one, is_wanted=_is_310p, is_per_card=True),
     Call(
-        "network_health", "dcmi_get_device_network_health", "dcmiv2_get_device_network_health", _unsigned, _one, (), 5.0
+        "network_health", "dcmi_get_device_network_health", "dcmiv2_get_device_network_health", _unsigned, _one, (),
+        SOON,
     ),
     _frequency("frequency_max", FREQUENCY_AICORE_MAX, ONCE),
     _frequency("vector_frequency", FREQUENCY_VECTOR, SOMETIMES),
     Call("voltage", "dcmi_get_device_voltage", "dcmiv2_get_device_voltage", _unsigned, _one, (), SOMETIMES),
-    Call("ddr", "dcmi_get_device_memory_info_v3", "", _structure(layouts.MemoryInfo), _words, (), SOMETIMES),
+    Call("ddr", "dcmi_get_device_memory_info_v3", "", _structure(layouts.MemoryInfo), words, (), SOMETIMES),
     _ecc("ecc_hbm", MEMORY_HBM, "memory"),
     _ecc("ecc_ddr", MEMORY_DDR, "ddr"),
     Call(
@@ -229,24 +247,20 @@ FIGURES = (
     _info("pcie_errors", layouts.PcieLinkErrors, MAIN_PCIE, PCIE_ERRORS),
     Call(
         "packets", "dcmi_get_netdev_pkt_stats_info", "dcmiv2_get_netdev_pkt_stats_info",
-        _structure(layouts.PacketStatistics), _words, (NETWORK_PORT,), SOMETIMES,
+        _structure(layouts.PacketStatistics), words, (NETWORK_PORT,), SOMETIMES,
     ),
     Call("mainboard", "dcmi_get_mainboard_id", "dcmiv2_get_mainboard_id", _unsigned, _one, (), ONCE),
     Call(
         "hccs_bandwidth", "dcmi_get_hccs_link_bandwidth_info", "",
-        _structure(layouts.HccsBandwidth, profiling_time=PROFILING_MS), _words, (), SELDOM,
+        _structure(layouts.HccsBandwidth, profiling_time=PROFILING_MS), words, (), SELDOM,
     ),
     Call(
         "pcie_bandwidth", "dcmi_get_pcie_link_bandwidth_info", "dcmiv2_get_pcie_link_bandwidth_info",
-        _structure(layouts.PcieBandwidth, profiling_time=PROFILING_MS), _words, (), SELDOM,
+        _structure(layouts.PcieBandwidth, profiling_time=PROFILING_MS), words, (), SELDOM,
     ),
 )  # fmt: skip
 """In the order in which they are asked: the later ones wait where a round has no time left."""
 
 OTHERWISE = {
-    "utilizations": Call(
-        "utilizations", "dcmi_get_device_multi_utilization_rate", "dcmiv2_get_device_multi_utilization_rate",
-        _structure(layouts.Utilizations), lambda results: _words(results)[:1],
-    ),  # the only door to the cube's on 910B
     "hccs_u32": _info("hccs_u32", layouts.HccsStatistics, MAIN_HCCS, HCCS_STATISTICS),
-}  # fmt: skip
+}

@@ -7,9 +7,13 @@ from __future__ import annotations
 
 import ctypes
 
+from rankbeat_exporter.parsing import ub_ports
 from rankbeat_exporter.parsing.network_counters import DCMI_ORDER
 
 MAX_HCCS_PORTS = 16
+MAX_UDIES = 2
+MAX_PORTS_OF_A_UDIE = 32
+MAX_UB_PORTS = 36
 
 _name = ctypes.c_char * 32
 
@@ -191,3 +195,48 @@ class PacketStatistics(ctypes.Structure):
         ("tv_usec", ctypes.c_long),
         ("reserved", ctypes.c_ubyte * 64),
     )
+
+
+class UbPort(ctypes.Structure):
+    """struct dcmi_ub_port_info: which port is asked for."""
+
+    _fields_ = (("udie_id", ctypes.c_int), ("port_id", ctypes.c_int))
+
+
+class UbPortStatistics(ctypes.Structure):
+    """struct dcmi_port_pkt_stats_info: counters of a UB port; the last eight only where it carries Ethernet."""
+
+    _fields_ = (
+        ("port_id", ctypes.c_uint),
+        ("is_uboe_port", ctypes.c_uint),
+        *((counter, ctypes.c_ulonglong) for counter in ub_ports.ORDER),
+        ("reserved", ctypes.c_ubyte * 128),
+    )
+
+
+class UbPortOfUdie(ctypes.Structure):
+    """struct port_info: its number, and 1 where it carries UB over Ethernet."""
+
+    _fields_ = (("port_index", ctypes.c_int), ("mode", ctypes.c_int))
+
+
+class UbUdie(ctypes.Structure):
+    """struct die_port_list_info."""
+
+    _fields_ = (
+        ("die_index", ctypes.c_int),
+        ("port_nums", ctypes.c_int),
+        ("port_list_data", UbPortOfUdie * MAX_PORTS_OF_A_UDIE),
+    )
+
+
+class UbPortList(ctypes.Structure):
+    """struct dcmi_port_list_info."""
+
+    _fields_ = (("die_nums", ctypes.c_int), ("die_list_data", UbUdie * MAX_UDIES))
+
+
+class UbLinks(ctypes.Structure):
+    """struct dcmi_ub_port_link_status: states of the chip and of each port, C enums."""
+
+    _fields_ = (("ub_link_status", ctypes.c_int), ("ub_port_status", ctypes.c_int * MAX_UB_PORTS))

@@ -43,9 +43,11 @@ class Schedule:
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         self._calls = calls
+        self._limits = {call.key: max(KEEP_SECONDS, KEEP_INTERVALS * call.every_seconds) for call in calls}
         self._ask = ask
         self._now = now
         self._kept: dict[Chip, dict[str, _Kept]] = {}
+        self._answers: dict[Chip, dict[str, Answer]] = {}
 
     def rounds(self, chips: tuple[Chip, ...]) -> dict[Chip, Round]:
         """What each chip answers now, or answered not long ago.
@@ -54,6 +56,7 @@ class Schedule:
         """
         if chips != tuple(self._kept):
             self._kept = {chip: {} for chip in chips}
+        self._forget_old()
         asked = {chip: set[str]() for chip in chips}
         for chip in chips:
             for call in self._calls:
@@ -64,17 +67,29 @@ class Schedule:
             if self._now() >= deadline:
                 break
             asked[chip] |= self._made(chip, call)
-        answers = {chip: self._answers(chip) for chip in chips}
-        return {
-            chip: Round(found, tuple(key for key in found if key not in asked[chip])) for chip, found in answers.items()
-        }
+        return {chip: self._round(chip, asked[chip]) for chip in chips}
+
+    def _forget_old(self) -> None:
+        now = self._now()
+        for kept in self._kept.values():
+            for key in [key for key, one in kept.items() if now - one.asked >= self._limits[key]]:
+                del kept[key]
+        self._answers = {chip: {key: one.answer for key, one in kept.items()} for chip, kept in self._kept.items()}
+
+    def _round(self, chip: Chip, asked: set[str]) -> Round:
+        """In the order of the calls."""
+        answers = self._answers[chip]
+        found = {key: answers[key] for key in self._limits if key in answers}
+        return Round(found, tuple(key for key in found if key not in asked))
 
     def _made(self, chip: Chip, call: Call) -> set[str]:
-        answers = self._answers(chip)
+        answers = self._answers[chip]
         if not call.is_wanted(answers):
             self._kept[chip].pop(call.key, None)
+            answers.pop(call.key, None)
             return set()
-        self._kept[chip][call.key] = _Kept(self._ask(call, chip, answers), self._now())
+        answer = answers[call.key] = self._ask(call, chip, answers)
+        self._kept[chip][call.key] = _Kept(answer, self._now())
         return {call.key}
 
     def _due(self) -> Iterator[tuple[Chip, Call]]:
@@ -95,10 +110,3 @@ class Schedule:
     def _is_known(self, chip: Chip, call: Call) -> bool:
         kept = self._kept[chip].get(call.key)
         return kept is not None and not kept.answer.code
-
-    def _answers(self, chip: Chip) -> dict[str, Answer]:
-        """In the order of the calls."""
-        now = self._now()
-        limits = {call.key: max(KEEP_SECONDS, KEEP_INTERVALS * call.every_seconds) for call in self._calls}
-        kept = self._kept[chip]
-        return {key: kept[key].answer for key, limit in limits.items() if key in kept and now - kept[key].asked < limit}

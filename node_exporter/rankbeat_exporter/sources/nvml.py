@@ -32,7 +32,6 @@ class _Gpu:
     index: int
     handle: Handle | None = None
     identity: dict[str, Answer] = field(default_factory=dict)
-    watched: Answer | None = None
 
 
 class Nvml:
@@ -99,9 +98,7 @@ class Nvml:
         handle = gpu.handle
         gpu.identity |= self._library.answers(handle, device, _missing(gpu))
         answers = {**gpu.identity, **self._library.answers(handle, device, nvml_calls.GPU_CALLS)}
-        if gpu.watched is None or gpu.watched.code:
-            gpu.watched = xids.register(handle, device, gpu.identity)
-        answers["xid_watch"] = gpu.watched
+        answers["xid_watch"] = xids.answer(handle, device, gpu.identity)
         mode = answers.get("mig_mode", Answer(pynvml.NVML_ERROR_NOT_SUPPORTED))
         is_divided = not mode.code and mode.values[0] == pynvml.NVML_DEVICE_MIG_ENABLE
         return [RawChip(gpu.index, 0, answers), *(self._instances(gpu.index, handle, answers) if is_divided else ())]

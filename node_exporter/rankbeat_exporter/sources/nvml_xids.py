@@ -1,8 +1,11 @@
-"""XIDs as the driver reports them: an event set, and a thread that waits on it so that each gets its own time."""
+"""XIDs as the driver reports them: an event set of each GPU, and a thread that waits on it, so that each has its time.
+
+One set of all GPUs would do as long as none is lost: then every wait on it fails at once, and no GPU is watched
+(docs/sources.md, NVML).
+"""
 
 from __future__ import annotations
 
-import ctypes
 import logging
 import threading
 import time
@@ -22,35 +25,40 @@ _log = logging.getLogger(__name__)
 
 WAIT_MILLISECONDS = 1000
 FAULT_SECONDS = 1.0
-"""After a wait that failed: a lost GPU makes every wait fail at once."""
+"""After a wait that failed: a lost GPU makes each fail at once."""
 _Key = tuple[str, str, str]
-"""Device, UUID and model of the GPU that an event came from, empty where it is none that was registered."""
+"""Device, UUID and model of a GPU."""
 
 
 class XidWatch:
-    """The thread ends with its process, or within a second of close()."""
+    """The threads end with their process, or within a second of close()."""
 
     def __init__(self, library: Library) -> None:
         self._library = library
-        self._gpus: dict[int, _Key] = {}
+        self._sets: dict[str, Handle] = {}
+        self._codes: dict[str, int] = {}
+        """What the last wait answered, by device; 0 also where it came to its end without an event."""
         self._lock = threading.Lock()
         self._events: dict[tuple[_Key, int], Event] = {}
         self._closed = threading.Event()
-        self._set: Handle | None = None
-        self._created = library.answer("event_set", self._create)
 
-    def _create(self) -> None:
-        self._set = pynvml.nvmlEventSetCreate()
-        threading.Thread(target=self._watch, daemon=True, name="xids").start()
-
-    def register(self, handle: Handle, device: str, identity: Mapping[str, Answer]) -> Answer:
-        """Whether the GPU's XIDs will be seen from now on: code 0, or the library's."""
-        if self._created.code:
-            return self._created
-        uuid, model = (str(*identity[name].values[:1]) if name in identity else "" for name in ("uuid", "name"))
-        self._gpus[_address(handle)] = (device, uuid, model)
-        register = partial(pynvml.nvmlDeviceRegisterEvents, handle, pynvml.nvmlEventTypeXidCriticalError, self._set)
-        return self._library.answer(f"register {device}", register)
+    def answer(self, handle: Handle, device: str, identity: Mapping[str, Answer]) -> Answer:
+        """Whether the GPU's XIDs are seen: code 0, or the library's. Begins to watch the GPU where that is not done."""
+        if device in self._codes:
+            return Answer(self._codes[device])
+        if device not in self._sets:
+            created = self._library.answer(f"event_set {device}", partial(self._create, device))
+            if created.code:
+                return created
+        kept = self._sets[device]
+        register = partial(pynvml.nvmlDeviceRegisterEvents, handle, pynvml.nvmlEventTypeXidCriticalError, kept)
+        registered = self._library.answer(f"register {device}", register)
+        if not registered.code:
+            uuid, model = (str(*identity[name].values[:1]) if name in identity else "" for name in ("uuid", "name"))
+            self._codes[device] = 0
+            watch = partial(self._watch, kept, (device, uuid, model))
+            threading.Thread(target=watch, daemon=True, name=f"xids-{device}").start()
+        return registered
 
     def new_events(self) -> tuple[Event, ...]:
         with self._lock:
@@ -60,27 +68,26 @@ class XidWatch:
     def close(self) -> None:
         self._closed.set()
 
-    def _watch(self) -> None:
-        while not self._closed.is_set():
-            try:
-                data = pynvml.nvmlEventSetWait_v2(self._set, WAIT_MILLISECONDS)
-            except pynvml.NVMLError_Timeout:
-                continue
-            except pynvml.NVMLError as error:
-                _log.debug("waiting for events failed code=%s", error.value)
-                self._closed.wait(FAULT_SECONDS)
-                continue
-            self._note(data, time.time())
+    def _create(self, device: str) -> None:
+        self._sets[device] = pynvml.nvmlEventSetCreate()
 
-    def _note(self, data: pynvml.c_nvmlEventData_t, now_seconds: float) -> None:
+    def _watch(self, events: Handle, gpu: _Key) -> None:
+        while not self._closed.is_set():
+            code = 0
+            try:
+                self._note(gpu, pynvml.nvmlEventSetWait_v2(events, WAIT_MILLISECONDS), time.time())
+            except pynvml.NVMLError as error:
+                code = 0 if error.value == pynvml.NVML_ERROR_TIMEOUT else int(error.value)
+            if code != self._codes[gpu[0]]:
+                _log.warning("waiting for XIDs device=%s code=%d", gpu[0], code)
+            self._codes[gpu[0]] = code
+            if code:
+                self._closed.wait(FAULT_SECONDS)
+
+    def _note(self, gpu: _Key, data: pynvml.c_nvmlEventData_t, now_seconds: float) -> None:
         if not data.eventType & pynvml.nvmlEventTypeXidCriticalError:
             return
-        gpu = self._gpus.get(_address(data.device), ("", "", ""))
         key = (gpu, int(data.eventData))
         with self._lock:
             before = self._events.get(key)
             self._events[key] = Event(*gpu, key[1], (before.count if before else 0) + 1, now_seconds)
-
-
-def _address(handle: Handle) -> int:
-    return ctypes.cast(handle, ctypes.c_void_p).value or 0  # type: ignore[arg-type]  # pynvml has no types

@@ -117,7 +117,7 @@ def _of_container(pod: Any, container: Any) -> tuple[Allotment, ...]:
     where = (str(pod.namespace), str(pod.name), str(container.name))
     given = tuple(Allotment(*where, str(one.resource_name), tuple(one.device_ids)) for one in container.devices)
     claimed = tuple(
-        Allotment(*where, str(one.driver_name), (str(one.device_name),), is_claim=True)
+        Allotment(*where, str(one.driver_name), (str(one.device_name),), str(one.pool_name))
         for claim in container.dynamic_resources
         for one in claim.claim_resources
         if one.device_name

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from rankbeat_exporter.model import accelerator
 from rankbeat_exporter.model.accelerator import ToolText
+from rankbeat_exporter.sources.unkillable import Unkillable
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,21 +28,17 @@ TOO_LONG = "too_long"
 
 
 class Tools:
-    """Runs one tool at a time. A tool that SIGKILL does not end, in the driver, bars all others until it is gone."""
+    """Runs one tool at a time, and none while a process is left that SIGKILL does not end, in the same driver."""
 
-    def __init__(self, library_path: str, timeout_seconds: float) -> None:
+    def __init__(self, library_path: str, timeout_seconds: float, unkillable: Unkillable | None = None) -> None:
         """library_path: LD_LIBRARY_PATH, as the tools need the driver's libraries."""
         self._library_path = library_path
         self._timeout_seconds = timeout_seconds
-        self._doomed: subprocess.Popen[bytes] | None = None
-
-    @property
-    def unkillable(self) -> int:
-        return int(self._doomed is not None and self._doomed.poll() is None)
+        self._unkillable = unkillable or Unkillable()
 
     def run(self, path: Path, command: str) -> ToolText:
         """What the command prints. Its first word is the tool's name, path the file; arguments have no spaces."""
-        if self.unkillable:
+        if self._unkillable.left():
             return ToolText(command, accelerator.CHILD_UNKILLABLE)
         try:
             process = subprocess.Popen(
@@ -95,5 +92,4 @@ class Tools:
         try:
             process.wait(KILL_SECONDS)
         except subprocess.TimeoutExpired:
-            self._doomed = process
-            _log.error("tool cannot be killed pid=%d", process.pid)
+            self._unkillable.note(process, "tool")

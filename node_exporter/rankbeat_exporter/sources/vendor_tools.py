@@ -2,92 +2,106 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import shutil
-import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from rankbeat_exporter.errors import CannotMeasure
-from rankbeat_exporter.model.accelerator import VENDOR_NVIDIA
-from rankbeat_exporter.parsing import npu_smi_devices, nvidia_smi
+from rankbeat_exporter.model.accelerator import VENDOR_NVIDIA, Snapshot, ToolText
+from rankbeat_exporter.parsing import ascend, npu_smi_devices, npu_smi_reading, nvidia_smi
+from rankbeat_exporter.sources import ascend_tools, dcmi_places
+from rankbeat_exporter.sources.tools import Tools
 
 if TYPE_CHECKING:
-    from rankbeat_exporter.model.comparison import ToolDevice
+    from collections.abc import Iterator
 
-_log = logging.getLogger(__name__)
+    from rankbeat_exporter.model.accelerator import Failure
+    from rankbeat_exporter.model.comparison import ToolDevice
+    from rankbeat_exporter.sources.driver_roots import DriverRoots
 
 TOOL_NOT_FOUND = "ToolNotFound"
 TOOL_FAILED = "ToolFailed"
 SECONDS = 30.0
-_NPU_PLACES = ("/usr/local/bin/npu-smi", "/usr/local/sbin/npu-smi")
+_NPU_PLACES = ("/usr/local/bin", "/usr/local/sbin")
 """As Ascend Docker Runtime's table of default mounts has it, by product (docs/node-exporter.md)."""
+_DEVICE_NODES = Path("/dev")
 
 
 class Said(NamedTuple):
-    """command: as a person would type it."""
+    """command: as a person would type it. not_understood: what else was asked in vain, and why."""
 
     command: str
     devices: tuple[ToolDevice, ...]
+    not_understood: tuple[Failure, ...] = ()
 
 
-def said(vendor: str, tool: Path | None) -> Said:
-    """What the vendor's tool says of all devices. tool: where it is, if not on PATH.
+def said(vendor: str, tool: Path | None, roots: DriverRoots) -> Said:
+    """What the vendor's tools say of all devices. tool: where it is, if not on PATH.
 
     Raises: CannotMeasure(ToolNotFound | ToolFailed).
     """
     if vendor == VENDOR_NVIDIA:
-        return _nvidia_said((_found("nvidia-smi", (), tool), *nvidia_smi.QUERY))
-    return _npu_said((_found("npu-smi", _NPU_PLACES, tool), "info"))
+        return _nvidia_said(_given(tool) or _found("nvidia-smi", ()))
+    return _npu_said(_given(tool) or _found("npu-smi", (*_NPU_PLACES, str(roots.npu / "tools"))), roots)
 
 
-def _nvidia_said(command: tuple[str, ...]) -> Said:
-    return Said(" ".join(command), _some(nvidia_smi.devices(_printed(command)), command))
+def _nvidia_said(tool: Path) -> Said:
+    tools = Tools(os.environ.get("LD_LIBRARY_PATH", ""), SECONDS)
+    text = tools.run(tool, " ".join(("nvidia-smi", *nvidia_smi.QUERY)))
+    return Said(text.command, _some(nvidia_smi.devices(_printed(text)), text.command))
 
 
-def _npu_said(command: tuple[str, ...]) -> Said:
-    devices = npu_smi_devices.devices(_printed(command))
-    for npu in dict.fromkeys(place.npu for place in devices):
+def _npu_said(tool: Path, roots: DriverRoots) -> Said:
+    """npu-smi in full, and hccn_tool where it is found: whatever there is a parser for."""
+    tools = Tools(dcmi_places.library_search_path(roots.npu), SECONDS)
+    texts: dict[str, ToolText] = {}
+    for command in ascend_tools.npu_smi_commands(texts, _DEVICE_NODES):
+        texts[command] = tools.run(tool, command)
+        _printed(texts[npu_smi_reading.INFO])
+    for npu in npu_smi_reading.npus(texts[npu_smi_reading.INFO].output):
         for kind in npu_smi_devices.MORE:
-            try:
-                text = _printed((*command, "-t", kind, "-i", str(npu)))
-            except CannotMeasure as error:
-                _log.info("left out: %s", error)
-                continue
-            devices = npu_smi_devices.with_more(devices, npu, kind, text)
-    return Said(f"{' '.join(command)} [-t common|memory -i NPU]", _some(tuple(devices.values()), command))
+            command = npu_smi_reading.section_command(npu, kind)
+            texts[command] = tools.run(tool, command)
+    for path, command in _hccn_commands(texts, tool, roots):
+        texts[command] = tools.run(path, command)
+    read = ascend.readings(Snapshot("", texts=tuple(texts.values())))
+    devices = npu_smi_devices.devices(read.accelerators, texts)
+    commands = "npu-smi info [-m; -t health|ecc|usages|common|memory -i NPU]"
+    return Said(commands, _some(devices, commands), read.failures)
 
 
-def _some(devices: tuple[ToolDevice, ...], command: tuple[str, ...]) -> tuple[ToolDevice, ...]:
+def _hccn_commands(texts: dict[str, ToolText], npu_smi: Path, roots: DriverRoots) -> Iterator[tuple[Path, str]]:
+    try:
+        tool = _found("hccn_tool", (str(npu_smi.parent), *_NPU_PLACES, str(roots.npu / "tools")))
+    except CannotMeasure:
+        return
+    for one in ascend.readings(Snapshot("", texts=tuple(texts.values()))).accelerators:
+        if one.device.isdecimal():
+            yield from ((tool, ascend.hccn_command(one.device, question)) for question in ascend.HCCN_QUESTIONS)
+
+
+def _some(devices: tuple[ToolDevice, ...], command: str) -> tuple[ToolDevice, ...]:
     if not devices:
-        raise CannotMeasure(TOOL_FAILED, f"{' '.join(command)} printed no device that is understood")
+        raise CannotMeasure(TOOL_FAILED, f"{command} printed no device that is understood")
     return devices
 
 
-def _found(name: str, places: tuple[str, ...], tool: Path | None) -> str:
-    if tool is not None:
-        return str(tool)
-    path = shutil.which(name) or next((place for place in places if Path(place).exists()), None)
+def _given(tool: Path | None) -> Path | None:
+    if tool is not None and not tool.exists():
+        raise CannotMeasure(TOOL_NOT_FOUND, f"no such file: {tool}")
+    return tool
+
+
+def _found(name: str, folders: tuple[str, ...]) -> Path:
+    path = shutil.which(name) or next((f"{folder}/{name}" for folder in folders if Path(folder, name).exists()), None)
     if path is None:
         raise CannotMeasure(TOOL_NOT_FOUND, f"{name} is not on PATH: run this on the node itself, or give --tool")
-    return path
+    return Path(path)
 
 
-def _printed(command: tuple[str, ...]) -> str:
-    """What it prints. One that hangs in its driver cannot be killed, and is not waited for."""
-    environment = {**os.environ, "LC_ALL": "C"}
-    try:
-        child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment)
-    except OSError as error:
-        raise CannotMeasure(TOOL_FAILED, f"{command[0]}: {error.strerror}") from error
-    try:
-        printed, _ = child.communicate(timeout=SECONDS)
-    except subprocess.TimeoutExpired as error:
-        child.kill()
-        raise CannotMeasure(TOOL_FAILED, f"{' '.join(command)} did not end within {SECONDS:g} s") from error
-    text = printed.decode("utf-8", "replace")
-    if child.returncode:
-        first = next(iter(text.strip().splitlines()), "")
-        raise CannotMeasure(TOOL_FAILED, f"{' '.join(command)} ended with {child.returncode}: {first[:200]}")
-    return text
+def _printed(text: ToolText) -> str:
+    if text.reason:
+        first = next(iter(text.output.strip().splitlines()), "without output")
+        raise CannotMeasure(TOOL_FAILED, f"{text.command}: {text.reason}, {first[:200]}")
+    return text.output

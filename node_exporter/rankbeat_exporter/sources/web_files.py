@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hmac
 import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -42,6 +41,8 @@ class WebFiles:
         self._refresh()
         if self._token is None:
             return True
+        import hmac  # noqa: PLC0415 - half a MiB, where a token is asked for
+
         scheme, _, given = authorization.partition(" ")
         return scheme.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), self._token)
 
