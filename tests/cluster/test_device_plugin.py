@@ -92,7 +92,7 @@ def test_what_the_kubelet_allots_is_read_by_the_exporters_source(cluster):
 
     allotments = sorted(during["allotments"], key=lambda one: one["devices"])  # the kubelet lists each device apart
     assert [one.pop("devices") for one in allotments] == [["Ascend910-4"], ["Ascend910-6"]]
-    whole = {"namespace": "default", "pod": "chips", "container": "train", "resource": RESOURCE, "is_claim": False}
+    whole = {"namespace": "default", "pod": "chips", "container": "train", "resource": RESOURCE, "pool": ""}
     assert allotments == [whole, whole]
     assert "ASCEND_VISIBLE_DEVICES=4,6" in environment
     assert after["allotments"] == []
