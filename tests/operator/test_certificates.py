@@ -3,15 +3,17 @@
 import ssl
 
 import pytest
+from cryptography import x509
 
 from operator_builders import NOW
 from rankbeat_operator.handlers import certificates as shell
 from rankbeat_operator.kube import pki
+from rankbeat_operator.model.fleet import Metrics
 from rankbeat_operator.plan import certificates
-from rankbeat_operator.plan.certificates import DAY, Authority, Certificate, Held
+from rankbeat_operator.plan.certificates import DAY, Authority, Certificate, Held, Wanted
 
 HOSTS = ("rankbeat-webhook.rankbeat.svc",)
-WANTED = {"rankbeat-webhook-tls": HOSTS}
+WANTED = {"rankbeat-webhook-tls": Wanted(HOSTS)}
 
 
 def an_authority(name: str = "one", *, age_days: float = 10, left_days: float = 700) -> Certificate:
@@ -76,6 +78,47 @@ def test_serving_certificates_are_issued_when_due(found, is_due):
     due = certificates.due_serving(Held(an_authority(), serving=found), WANTED, NOW)
 
     assert due == (("rankbeat-webhook-tls",) if is_due else ())
+
+
+BASE = {"rankbeat-webhook-tls", "rankbeat-aggregator-tls"}
+
+
+@pytest.mark.parametrize(
+    ("metrics", "more"),
+    [
+        pytest.param(Metrics(), set(), id="plain"),
+        pytest.param(Metrics(has_tls=True), {"rankbeat-metrics-tls"}, id="tls"),
+        pytest.param(
+            Metrics(has_tls=True, asks_for_certificate=True),
+            {"rankbeat-metrics-tls", "rankbeat-metrics-client-tls"},
+            id="clients by our authority",
+        ),
+        pytest.param(
+            Metrics(has_tls=True, asks_for_certificate=True, client_secret="prometheus"),
+            {"rankbeat-metrics-tls"},
+            id="clients by the install's authority",
+        ),
+    ],
+)
+def test_metrics_have_certificates_of_their_own_where_the_install_asks_for_tls(metrics, more):
+    wanted = certificates.wanted(metrics, "rankbeat")
+
+    assert wanted.keys() == BASE | more
+    assert {name for name, one in wanted.items() if one.is_client} == more - {"rankbeat-metrics-tls"}
+    assert all(name.removesuffix("-tls") + ".rankbeat.svc" in one.hosts for name, one in wanted.items())
+
+
+def test_a_servers_certificate_proves_no_client_and_a_clients_no_server():
+    signer = pki.authority(NOW)
+
+    uses = [make(signer, HOSTS, NOW).certificate for make in (pki.serving, pki.client)]
+
+    assert [usage(pem) for pem in uses] == [["serverAuth"], ["clientAuth"]]
+
+
+def usage(pem: str) -> list[str]:
+    extensions = x509.load_pem_x509_certificate(pem.encode()).extensions
+    return [one._name for one in extensions.get_extension_for_class(x509.ExtendedKeyUsage).value]
 
 
 def test_through_a_whole_rotation_every_serving_certificate_is_trusted_by_the_bundle_before_and_after():

@@ -57,6 +57,44 @@ def test_a_wrong_key_of_mindformers_is_said():
     assert "MindFormers' monitor_config has no key 'enable'" in condition.message
 
 
+@pytest.mark.parametrize(
+    "metric",
+    [
+        pytest.param({"name": "grad_norm", "interval": 10}, id="sampled"),
+        pytest.param({"name": "resident_memory_bytes", "interval": 10, "filter": "value > 1"}, id="by the clock"),
+        pytest.param({"name": "user_reward", "interval": 10}, id="the job's own"),
+        pytest.param({"name": "mine_entropy", "interval": 10}, id="of a monitor in the process"),
+        pytest.param({"name": "eval_accuracy", "filter": "value > 0.5"}, id="of an evaluation"),
+    ],
+)
+def test_a_metric_that_there_is_has_its_interval_and_filter(metric):
+    monitor = a_read_monitor(metrics=[metric], monitors=[{"name": "mine", "class": "a:B", "where": "process"}])
+
+    assert conditions(monitor)["MetricsHeeded"].status == "True"
+
+
+def test_a_metric_that_there_is_not_is_said_with_the_nearest():
+    metrics = [{"name": "losss", "interval": 10}, {"name": "mine_entropy", "interval": 10}]
+    monitor = a_read_monitor(metrics=metrics, monitors=[{"name": "mine", "class": "a:B", "where": "collector"}])
+
+    condition = conditions(monitor)["MetricsHeeded"]
+
+    assert (condition.status, condition.reason) == ("False", "NotHeeded")
+    assert "spec.metrics[losss]: there is no metric 'losss', did you mean 'loss'?; the job's own" in condition.message
+    assert "spec.metrics[mine_entropy]: there is no metric 'mine_entropy'" in condition.message
+
+
+def test_an_interval_of_what_comes_when_it_comes_is_not_heeded():
+    monitor = a_read_monitor(metrics=[{"name": "checkpoint_duration_seconds", "interval": 10, "filter": "value > 5"}])
+
+    condition = conditions(monitor)["MetricsHeeded"]
+
+    assert condition.message == (
+        "spec.metrics[checkpoint_duration_seconds]: its interval is not used, each evaluation and checkpoint is kept;"
+        " a filter can drop some"
+    )
+
+
 def test_an_experiment_of_its_own():
     monitor = a_monitor(settings=contract.Settings(experiment="llm"))
 

@@ -28,6 +28,7 @@ def test_nothing_that_an_example_asks_for_is_refused(path):
     spec = manifest(path)["spec"]
 
     assert translation.effective(spec).refused == ()
+    assert contract.settings(spec).signals_without_place == ()
     assert contract.agent_configuration(contract.settings(spec))["version"] == 2
 
 

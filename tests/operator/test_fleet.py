@@ -46,6 +46,7 @@ LARGEST = {
     },
     "devices": {"exporter": "builtin", "nodeSelector": {"npu": "true"}, "npu": NPU},
     "aggregator": {"resources": {"limits": {"memory": "1Gi"}}},
+    "metrics": {"tls": {"enabled": True, "clientAuth": {"enabled": True}}, "bearerToken": {"enabled": True}},
 }
 
 

@@ -38,6 +38,23 @@ def test_it_is_not_there_where_no_output_is_asked_for():
     assert list(outputs.conditions(console, seen())) == []
 
 
+@pytest.mark.parametrize("outputs_asked", [{}, {"console": {}}])
+def test_signals_that_only_files_hold_need_an_output(outputs_asked: dict[str, Any]):
+    asked = contract.settings({"signals": ["loss", "forensics", "images"], "outputs": outputs_asked})
+    (found,) = outputs.conditions(a_monitor(settings=asked), seen())
+
+    assert (found.status, found.reason) == ("False", "NoOutput")
+    assert found.message.startswith("forensics, images of spec.signals")
+    assert "collector: {mode: sidecar}" in found.message
+
+
+def test_signals_that_only_files_hold_are_written_with_the_rows():
+    asked = {"signals": ["run"], "collector": {"mode": "sidecar"}, "outputs": ASKED}
+    found = written({"llm-0-x": WELL, "llm-1-y": WELL}, a_monitor(settings=contract.settings(asked)))
+
+    assert found.reason == "Written"
+
+
 def test_rows_that_are_written_are_said_with_their_place():
     found = written({"llm-0-x": WELL, "llm-1-y": Outputs()})
 

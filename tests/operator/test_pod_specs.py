@@ -1,9 +1,12 @@
-"""What each pod of the fleet that runs on nodes holds: exactly that, and nothing else of the node.
+"""What each pod of the fleet that runs on nodes is by default, whole: exactly that, and nothing else of the node.
 
-A new mount, capability, token, port or environment variable is a decision: it is written down here, with its reason.
+A new mount, capability, token, port, argument or environment variable is a decision: it is written down here, with its
+reason. Where the pods run (affinity) has tests of its own.
 """
 
 from __future__ import annotations
+
+import copy
 
 import pytest
 
@@ -15,12 +18,6 @@ RELEASE = Release("rankbeat", "f1e2d3c4")
 IMAGES = {"images": {"node": "rankbeat/node:1", "aggregator": "rankbeat/aggregator:1"}}
 NPU = {"devices": {"exporter": "builtin"}}
 GPU = {"devices": {"nvidia": {"exporter": "builtin"}}}
-ROOT_READER = {"user": 0, "capabilities": ["DAC_READ_SEARCH"]}  # the kubelet's pods folder is root's, mode 0750
-NOBODY = {"user": 65532, "capabilities": []}
-ROOT_WITHOUT = {"user": 0, "capabilities": []}  # connects to the kubelet's socket, which is root's
-PRIVILEGED = {"user": 0, "privileged": True}
-TOKEN_API = "token for the API server"
-TOKEN_AGGREGATOR = "token with audience rankbeat-aggregator"
 
 
 def pods(document):
@@ -29,120 +26,237 @@ def pods(document):
     return {one["metadata"]["name"]: one["spec"]["template"]["spec"] for one in objects if one["kind"] == "DaemonSet"}
 
 
-def held(spec):
-    """Per container: what it may do, and all that it gets from outside its own image."""
-    volumes = {one["name"]: one for one in spec["volumes"]}
-    return {one["name"]: {**_rights(one), "mounts": _mounts(one, volumes), **_rest(one)} for one in spec["containers"]}
+def without_affinity(spec):
+    return {key: value for key, value in spec.items() if key != "affinity"}
 
 
-def _rights(container):
-    context = container["securityContext"]
-    assert context["readOnlyRootFilesystem"] is True
-    if context.get("privileged"):
-        return {"user": context["runAsUser"], "privileged": True}
-    assert context["allowPrivilegeEscalation"] is False
-    assert context["capabilities"]["drop"] == ["ALL"]
-    assert context["seccompProfile"] == {"type": "RuntimeDefault"}
-    return {"user": context["runAsUser"], "capabilities": context["capabilities"].get("add", [])}
+def a_pod(service_account, containers, volumes, **more):
+    """No token unasked, nothing of the node's network, processes or IPC, no container before the others."""
+    return {
+        "serviceAccountName": service_account,
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
+        "nodeSelector": {"kubernetes.io/os": "linux"},
+        "tolerations": [],
+        "imagePullSecrets": [],
+        "containers": containers,
+        "volumes": volumes,
+        **more,
+    }
 
 
-def _mounts(container, volumes):
-    return {one["mountPath"]: _source(volumes[one["name"]], one) for one in container["volumeMounts"]}
+def a_container(name, command, args, security, mounts):
+    return {
+        "name": name,
+        "image": "rankbeat/node:1",
+        "imagePullPolicy": "IfNotPresent",
+        "command": ["python3", "-m", *command],
+        "args": args,
+        "resources": {},
+        "securityContext": security,
+        "volumeMounts": mounts,
+    }
 
 
-def _source(volume, mount):
-    access = "ro" if mount.get("readOnly") else "rw"
-    if "hostPath" in volume:
-        return f"node {volume['hostPath']['path']} {access}"
-    if "emptyDir" in volume:
-        return f"own {access}"
-    sources = (one.get("serviceAccountToken") for one in volume["projected"]["sources"])
-    tokens = [one.get("audience", "API") for one in sources if one is not None]
-    return {"API": TOKEN_API, "rankbeat-aggregator": TOKEN_AGGREGATOR}[tokens[0]]
+def serving(port, port_name="metrics"):
+    """What each part has that serves a page."""
+    return {
+        "env": [{"name": "NODE_NAME", "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": "spec.nodeName"}}}],
+        "ports": [{"name": port_name, "containerPort": port}],
+        "livenessProbe": {
+            "httpGet": {"path": "/healthz", "port": port},
+            "periodSeconds": 10,
+            "timeoutSeconds": 5,
+        },
+    }
 
 
-def _rest(container):
-    """Ports, environment."""
-    environment = {one["name"]: one.get("value", "downward") for one in container.get("env", ())}
-    return {"ports": [one["containerPort"] for one in container.get("ports", ())], "env": environment}
+def a_user(uid, *capabilities, **more):
+    added = {"add": list(capabilities)} if capabilities else {}
+    return {
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"], **added},
+        "readOnlyRootFilesystem": True,
+        "runAsNonRoot": uid != 0,
+        "runAsUser": uid,
+        "seccompProfile": {"type": "RuntimeDefault"},
+        **more,
+    }
 
 
-NODE = {"NODE_NAME": "downward"}
-SERVING = {
-    **ROOT_WITHOUT,
-    "mounts": {
-        "/run/rankbeat": "own ro",
-        "/var/lib/kubelet/pod-resources": "node /var/lib/kubelet/pod-resources ro",
-        "/var/run/secrets/kubernetes.io/serviceaccount": TOKEN_API,
-        "/tmp": "own rw",
-    },
-    "ports": [9412],
-    "env": NODE,
+def token(audience):
+    return {"serviceAccountToken": {**audience, "expirationSeconds": 3607, "path": "token"}}
+
+
+def certificate(config_map):
+    return {"configMap": {"name": config_map, "items": [{"key": "ca.crt", "path": "ca.crt"}]}}
+
+
+def projected(name, *sources):
+    return {"name": name, "projected": {"defaultMode": 0o444, "sources": list(sources)}}
+
+
+NAMESPACE = {
+    "downwardAPI": {
+        "items": [{"path": "namespace", "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"}}]
+    }
+}
+API_ACCESS = projected("api-access", token({}), certificate("kube-root-ca.crt"), NAMESPACE)
+API_MOUNT = {"name": "api-access", "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount", "readOnly": True}
+IDENTITY = projected("identity", token({"audience": "rankbeat-aggregator"}), certificate("rankbeat-ca"))
+IDENTITY_MOUNT = {"name": "identity", "mountPath": "/var/run/secrets/rankbeat", "readOnly": True}
+SCRATCH = {"name": "tmp", "emptyDir": {"sizeLimit": "16Mi"}}
+SCRATCH_MOUNT = {"name": "tmp", "mountPath": "/tmp"}
+SOCKET = {"name": "socket", "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}}
+SOCKET_MOUNT = {"name": "socket", "mountPath": "/run/rankbeat"}
+NOBODY = a_user(65532, runAsGroup=65532)
+
+PODS = "/var/lib/kubelet/pods"
+COLLECTOR = {
+    **a_container(
+        "collector",
+        ["rankbeat_collector"],
+        [
+            "--node=$(NODE_NAME)",
+            "--kubelet-root=/var/lib/kubelet",
+            "--aggregator-url=https://rankbeat-aggregator.rankbeat.svc:9420",
+            "--ca-file=/var/run/secrets/rankbeat/ca.crt",
+            "--token-file=/var/run/secrets/rankbeat/token",
+            "--push-interval=5",
+            "--poll-interval=0.5",
+        ],
+        a_user(0, "DAC_READ_SEARCH"),  # the kubelet's pods folder is root's, mode 0750
+        [
+            {"name": "pods", "mountPath": PODS, "readOnly": True, "mountPropagation": "HostToContainer"},
+            API_MOUNT,
+            IDENTITY_MOUNT,
+            SCRATCH_MOUNT,
+        ],
+    ),
+    **serving(9410),
+}
+CLOCK = {
+    **a_container(
+        "clock",
+        ["rankbeat_exporter", "clock"],
+        ["--node=$(NODE_NAME)", "--offset-limit=0.05s"],
+        NOBODY,
+        [SCRATCH_MOUNT],
+    ),
+    **serving(9411, "metrics-clock"),
+}
+NODE_POD = a_pod(
+    "rankbeat-node",
+    [COLLECTOR, CLOCK],
+    [{"name": "pods", "hostPath": {"path": PODS, "type": "Directory"}}, API_ACCESS, IDENTITY, SCRATCH],
+)
+
+POD_RESOURCES = "/var/lib/kubelet/pod-resources"
+DRIVER = "/usr/local/Ascend/driver"
+DEVICES = {
+    **a_container(
+        "devices",
+        ["rankbeat_exporter", "devices"],
+        [
+            "--node=$(NODE_NAME)",
+            "--socket=/run/rankbeat/vendor.sock",
+            f"--pod-resources={POD_RESOURCES}/kubelet.sock",
+        ],
+        a_user(0, runAsGroup=65532),  # connects to the kubelet's socket, which is root's
+        [
+            {**SOCKET_MOUNT, "readOnly": True},
+            {"name": "pod-resources", "mountPath": POD_RESOURCES, "readOnly": True},
+            API_MOUNT,
+            SCRATCH_MOUNT,
+        ],
+    ),
+    **serving(9412),
+}
+SOCKET_GROUP = {"fsGroup": 65532, "seccompProfile": {"type": "RuntimeDefault"}}
+KUBELET = {"name": "pod-resources", "hostPath": {"path": POD_RESOURCES, "type": "Directory"}}
+NPU_VENDOR = a_container(
+    "vendor",
+    ["rankbeat_exporter", "vendor"],
+    ["--socket=/run/rankbeat/vendor.sock", "--vendor=huawei", f"--npu-driver-root={DRIVER}"],
+    {"privileged": True, "runAsUser": 0, "readOnlyRootFilesystem": True},
+    [SOCKET_MOUNT, SCRATCH_MOUNT, {"name": "npu-driver", "mountPath": DRIVER, "readOnly": True}],
+)
+NPU_POD = a_pod(
+    "rankbeat-devices",
+    [NPU_VENDOR, DEVICES],
+    [SOCKET, {"name": "npu-driver", "hostPath": {"path": DRIVER, "type": ""}}, KUBELET, API_ACCESS, SCRATCH],
+    securityContext=SOCKET_GROUP,
+)
+GPU_VENDOR = {
+    **a_container(
+        "vendor",
+        ["rankbeat_exporter", "vendor"],
+        ["--socket=/run/rankbeat/vendor.sock", "--vendor=nvidia"],
+        NOBODY,
+        [SOCKET_MOUNT, SCRATCH_MOUNT],
+    ),
+    "env": [
+        {"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"},
+        {"name": "NVIDIA_DRIVER_CAPABILITIES", "value": "utility"},
+    ],
+}
+GPU_POD = a_pod(
+    "rankbeat-devices",
+    [GPU_VENDOR, DEVICES],
+    [SOCKET, KUBELET, API_ACCESS, SCRATCH],
+    securityContext=SOCKET_GROUP,
+    runtimeClassName="nvidia",
+)
+
+
+@pytest.mark.parametrize(
+    ("document", "name", "expected"),
+    [
+        pytest.param({}, "rankbeat-node", NODE_POD, id="training node"),
+        pytest.param(NPU, "rankbeat-devices", NPU_POD, id="NPU node"),
+        pytest.param(GPU, "rankbeat-devices-nvidia", GPU_POD, id="GPU node"),
+    ],
+)
+def test_the_pod_of_a_node_is_exactly_this(document, name, expected):
+    assert without_affinity(pods(document)[name]) == expected
+
+
+MUTANTS = {
+    "all keys of a Secret": lambda vendor, _, __: vendor.update(envFrom=[{"secretRef": {"name": "s"}}]),
+    "a key of a Secret": lambda _, devices, __: devices["env"][0].update(
+        valueFrom={"secretKeyRef": {"name": "s", "key": "k"}}
+    ),
+    "the whole of /proc": lambda _, devices, __: devices["securityContext"].update(procMount="Unmasked"),
+    "SELinux's super-privileged type": lambda _, devices, __: devices["securityContext"].update(
+        seLinuxOptions={"type": "spc_t"}
+    ),
+    "a port of the node": lambda _, devices, __: devices["ports"][0].update(hostPort=9412),
+    "a port more": lambda vendor, _, __: vendor.update(ports=[{"containerPort": 9999, "hostPort": 9999}]),
+    "another command": lambda _, devices, __: devices.update(command=["sh"]),
+    "an argument more": lambda vendor, _, __: vendor["args"].append("--debug"),
+    "a hook": lambda vendor, _, __: vendor.update(lifecycle={"postStart": {"exec": {"command": ["sh"]}}}),
+    "a device": lambda vendor, _, __: vendor.update(volumeDevices=[{"name": "d", "devicePath": "/dev/d"}]),
+    "a writable root": lambda _, devices, __: devices["securityContext"].pop("readOnlyRootFilesystem"),
+    "a Secret beside the token": lambda _, __, pod: pod["volumes"][3]["projected"]["sources"].append(
+        {"secret": {"name": "s"}}
+    ),
+    "root's group": lambda _, __, pod: pod["securityContext"].update(supplementalGroups=[0]),
+    "another ServiceAccount": lambda _, __, pod: pod.update(serviceAccountName="rankbeat-operator"),
+    "the node's network": lambda _, __, pod: pod.update(hostNetwork=True),
+    "a container before the others": lambda vendor, _, pod: pod.update(initContainers=[{**vendor, "name": "first"}]),
+    "a volume that nothing mounts": lambda _, __, pod: pod["volumes"].append(
+        {"name": "root", "hostPath": {"path": "/"}}
+    ),
 }
 
 
-def test_the_pod_of_training_nodes():
-    assert held(pods({})["rankbeat-node"]) == {
-        "collector": {
-            **ROOT_READER,
-            "mounts": {
-                "/var/lib/kubelet/pods": "node /var/lib/kubelet/pods ro",
-                "/var/run/secrets/kubernetes.io/serviceaccount": TOKEN_API,
-                "/var/run/secrets/rankbeat": TOKEN_AGGREGATOR,
-                "/tmp": "own rw",
-            },
-            "ports": [9410],
-            "env": NODE,
-        },
-        "clock": {**NOBODY, "mounts": {"/tmp": "own rw"}, "ports": [9411], "env": NODE},
-    }
+@pytest.mark.parametrize("mutant", MUTANTS)
+def test_what_would_give_the_pod_more_is_seen(mutant):
+    pod = copy.deepcopy(without_affinity(pods(NPU)["rankbeat-devices"]))
+    MUTANTS[mutant](*pod["containers"], pod)
 
-
-def test_the_pod_of_npu_nodes():
-    assert held(pods(NPU)["rankbeat-devices"]) == {
-        "vendor": {
-            **PRIVILEGED,
-            "mounts": {
-                "/run/rankbeat": "own rw",
-                "/usr/local/Ascend/driver": "node /usr/local/Ascend/driver ro",
-                "/tmp": "own rw",
-            },
-            "ports": [],
-            "env": {},
-        },
-        "devices": SERVING,
-    }
-
-
-def test_the_pod_of_gpu_nodes():
-    assert held(pods(GPU)["rankbeat-devices-nvidia"]) == {
-        "vendor": {
-            **NOBODY,
-            "mounts": {"/run/rankbeat": "own rw", "/tmp": "own rw"},
-            "ports": [],
-            "env": {"NVIDIA_VISIBLE_DEVICES": "all", "NVIDIA_DRIVER_CAPABILITIES": "utility"},
-        },
-        "devices": SERVING,
-    }
-
-
-@pytest.mark.parametrize("document", [{}, NPU, GPU], ids=["node", "npu", "gpu"])
-def test_no_pod_shares_the_nodes_network_processes_or_ipc_or_gets_a_token_unasked(document):
-    for spec in pods(document).values():
-        assert not {"hostNetwork", "hostPID", "hostIPC", "hostUsers", "shareProcessNamespace"} & spec.keys()
-        assert spec["automountServiceAccountToken"] is False
-        assert spec["enableServiceLinks"] is False
-        assert "initContainers" not in spec
-        assert {"name", "mountPath", "readOnly", "mountPropagation"} >= {
-            key for container in spec["containers"] for mount in container["volumeMounts"] for key in mount
-        }
-
-
-def test_each_volume_is_mounted():
-    for document in ({}, NPU, GPU):
-        for spec in pods(document).values():
-            mounted = {mount["name"] for container in spec["containers"] for mount in container["volumeMounts"]}
-            assert {volume["name"] for volume in spec["volumes"]} == mounted
+    assert pod != NPU_POD
 
 
 @pytest.mark.parametrize(

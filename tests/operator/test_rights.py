@@ -3,37 +3,33 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import subprocess
 import sys
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import yaml
 from kubernetes.dynamic.exceptions import NotFoundError
 
 import operator_process
 from operator_builders import a_monitor_manifest
+from operator_install import a_token, install, operators_kubeconfig, uninstall
 from rankbeat_contract import names
 from rankbeat_operator.kube import pki
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from kube import Kube
 
 pytestmark = pytest.mark.controlplane
 
-REPO = Path(__file__).resolve().parents[2]
-RIGHTS = {"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}
-
 
 @pytest.fixture
 def release(kube: Kube) -> Iterator[str]:
     yield install(kube)
-    kube.resource("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration").delete(name="rankbeat-injection")
+    uninstall(kube)
 
 
 def test_the_charts_rights_are_enough(kube: Kube, release: str, tmp_path: Path):
@@ -97,40 +93,6 @@ def aggregator(kube: Kube, release: str, folder: Path) -> Iterator[str]:
 def reachable(found: Any) -> Any:
     conditions = (found.get("status") or {}).get("conditions") or ()
     return next((c for c in conditions if c["type"] == "AggregatorReachable" and c["status"] == "True"), None)
-
-
-def install(kube: Kube) -> str:
-    """The chart's CRD, rights and fleet in a release namespace."""
-    release = kube.namespace()
-    helm = [str(REPO / "build/bin/helm"), "template", "rankbeat", str(REPO / "charts/helm/rankbeat"), "-n", release]
-    rendered = subprocess.run(helm, capture_output=True, text=True, check=True, timeout=60).stdout
-    kube.apply(yaml.safe_load((REPO / "crds" / "trainingmonitors.rankbeat.io.yaml").read_text()))
-    for manifest in yaml.safe_load_all(rendered):
-        name = manifest["metadata"]["name"]
-        if manifest["kind"] in RIGHTS or name in {"rankbeat-fleet", "rankbeat-injection"}:
-            if not manifest["kind"].startswith(("Cluster", "Mutating")):
-                manifest["metadata"]["namespace"] = release
-            kube.apply(manifest)
-    return release
-
-
-def operators_kubeconfig(kube: Kube, release: str, folder: Path) -> Path:
-    """A kubeconfig of ServiceAccount rankbeat-operator."""
-    token = a_token(kube, release, [])
-    kubeconfig = yaml.safe_load(kube.kubeconfig.read_text())
-    kubeconfig["users"] = [{"name": user["name"], "user": {"token": token}} for user in kubeconfig["users"]]
-    place = folder / "kubeconfig"
-    place.write_text(yaml.safe_dump(kubeconfig))
-    return place
-
-
-def a_token(kube: Kube, release: str, audiences: list[str]) -> str:
-    """A token of ServiceAccount rankbeat-operator, for the API server if audiences is empty."""
-    path = f"/api/v1/namespaces/{release}/serviceaccounts/rankbeat-operator/token"
-    spec = {"expirationSeconds": 3600, "audiences": audiences}
-    body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
-    answer = kube.dynamic.request("post", path, body=body, serialize=False)
-    return json.loads(answer.data)["status"]["token"]
 
 
 def monitor(kube: Kube, namespace: str) -> Any:

@@ -96,7 +96,7 @@ def test_two_paths_with_one_key_are_refused():
         ("rankbeat_agent/autoload/sitecustomize.py", "sitecustomize.py"),
         ("rankbeat_agent/hooks/model.py", "rankbeat_agent/hooks/model.py"),
         ("rankbeat_contract/ring.py", "rankbeat_contract/ring.py"),
-        ("rankbeat_contract/metrics.py", None),
+        ("rankbeat_contract/metrics/ranks.py", None),
         ("rankbeat_contract/packing.py", None),
         ("rankbeat_contract/monitor.py", None),
         ("rankbeat_contract/translation/keys.py", None),

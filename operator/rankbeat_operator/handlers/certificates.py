@@ -1,21 +1,27 @@
-"""Certificates of webhook and aggregator: read what is held, take one step, write in an order that nobody fails in."""
+"""Certificates of the release and the scrapers' token: read what is held, take one step, write so that nobody fails."""
 
 import base64
 import logging
+import secrets
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from rankbeat_contract import names
+from rankbeat_operator.errors import InvalidFleetError
 from rankbeat_operator.handlers.context import Context
-from rankbeat_operator.kube import kinds, pki
+from rankbeat_operator.kube import files, kinds, pki
 from rankbeat_operator.kube.pki import Pair
+from rankbeat_operator.model.fleet import Metrics
 from rankbeat_operator.model.manifests import Manifest
 from rankbeat_operator.plan import certificates
-from rankbeat_operator.plan.certificates import Authority, Held
+from rankbeat_operator.plan.certificates import Authority, Held, Wanted
+from rankbeat_operator.plan.fleet import metrics as serving
+from rankbeat_operator.plan.fleet import pods
+from rankbeat_operator.plan.fleet.pods import Release
 
 LOG = logging.getLogger(__name__)
 
 CA_SECRET = "rankbeat-ca-key"  # noqa: S105 the Secret's name
-CA_CONFIG_MAP = "rankbeat-ca"
 WEBHOOK_CONFIGURATION = "rankbeat-injection"
 _AUTHORITIES = ("ca", "next", "previous")
 
@@ -34,39 +40,89 @@ class Store:
 
 
 async def reconcile(context: Context) -> None:
-    """Authorities, bundle, caBundle, serving certificates; in this order, so that who trusts knows before who serves.
+    """Authorities, bundle, caBundle, certificates; in this order, so that who trusts knows before who serves.
+
+    All of it is owned by the install's ConfigMap: `helm uninstall` takes it along. Without that nothing is made.
 
     Raises: ApiError.
     """
-    namespace, now = context.settings.namespace, context.wall()
-    wanted = {f"{name}-tls": _hosts(name, namespace) for name in (names.WEBHOOK, names.AGGREGATOR)}
-    store = await _store(context, tuple(wanted))
-    step = certificates.authority_step(_held(store), now)
-    store = replace(store, authorities=_stepped(store.authorities, step, now))
-    if step is not Authority.KEEP:
-        await context.cluster.apply(_ca_secret(namespace, store), names.MANAGER_CERT)
-        LOG.info("authority changed step=%s", step.value)
-    await context.cluster.apply(_ca_config_map(namespace, store.bundle), names.MANAGER_CERT)
+    namespace = context.settings.namespace
+    chart = await context.cluster.found(kinds.CONFIG_MAPS, names.FLEET_CONFIG_MAP, namespace, metadata_only=True)
+    if chart is None:
+        LOG.debug("no certificates, the install is not there config_map=%s", names.FLEET_CONFIG_MAP)
+        return
+    release, metrics = Release(namespace, chart["metadata"]["uid"]), _metrics(context)
+    wanted = certificates.wanted(metrics, namespace)
+    held = {name: await context.cluster.found(kinds.SECRETS, name, namespace) for name in (CA_SECRET, *wanted)}
+    strange = {name for name, secret in held.items() if not _is_owned(secret, release)}
+    store = await _stepped_store(context, release, _store(held, wanted), strange)
+    await context.cluster.apply(_ca_config_map(release, store.bundle), names.MANAGER_CERT)
     await _write_ca_bundle(context, store.bundle)
     context.knowledge.authorities = store.bundle
-    for name in certificates.due_serving(_held(store), wanted, now):
-        pair = pki.serving(store.authorities["ca"], wanted[name], now)
-        await context.cluster.apply(_tls_secret(namespace, name, pair), names.MANAGER_CERT)
-        LOG.info("certificate issued secret=%s", name)
+    await _issue(context, release, store, wanted, strange)
+    if metrics.asks_for_token and not metrics.token_secret:
+        await _keep_token(context, release)
 
 
-def _hosts(service: str, namespace: str) -> tuple[str, ...]:
-    return (f"{service}.{namespace}.svc", f"{service}.{namespace}.svc.cluster.local")
+async def _stepped_store(context: Context, release: Release, store: Store, strange: set[str]) -> Store:
+    """The store after one step with the authorities. strange: Secrets that are not the release's own (yet)."""
+    now = context.wall()
+    step = certificates.authority_step(_held(store), now)
+    store = replace(store, authorities=_stepped(store.authorities, step, now))
+    if step is not Authority.KEEP or CA_SECRET in strange:
+        await context.cluster.apply(_ca_secret(release, store), names.MANAGER_CERT)
+        LOG.info("authorities written step=%s", step.value)
+    return store
 
 
-async def _store(context: Context, serving: tuple[str, ...]) -> Store:
-    namespace = context.settings.namespace
-    found = await context.cluster.found(kinds.SECRETS, CA_SECRET, namespace)
-    authorities = {name: _pair(found, f"{name}.crt", f"{name}.key") for name in _AUTHORITIES}
-    pairs = {
-        name: _pair(await context.cluster.found(kinds.SECRETS, name, namespace), "tls.crt", "tls.key")
-        for name in serving
+async def _issue(
+    context: Context, release: Release, store: Store, wanted: Mapping[str, Wanted], strange: set[str]
+) -> None:
+    """Certificates that are due, and good ones that the release does not own."""
+    now = context.wall()
+    due = certificates.due_serving(_held(store), wanted, now)
+    for name in due:
+        make = pki.client if wanted[name].is_client else pki.serving
+        store.serving[name] = make(store.authorities["ca"], wanted[name].hosts, now)
+    for name in (name for name in wanted if name in {*due, *strange}):
+        await context.cluster.apply(_tls_secret(release, name, store.serving[name]), names.MANAGER_CERT)
+        LOG.info("certificate written secret=%s new=%s", name, name in due)
+
+
+def _metrics(context: Context) -> Metrics:
+    """What fleet.yaml asks for. One that says nothing sensible is told of by the fleet's own reconcile."""
+    try:
+        fleet = files.installed_fleet(context.settings.fleet_folder)
+    except InvalidFleetError:
+        return Metrics()
+    return fleet.metrics if fleet else Metrics()
+
+
+async def _keep_token(context: Context, release: Release) -> None:
+    """The scrapers' token: made once, then whatever the Secret holds."""
+    found = await context.cluster.found(kinds.SECRETS, serving.TOKEN_SECRET, release.namespace)
+    token = ((found or {}).get("data") or {}).get(serving.TOKEN_KEY)
+    if token and _is_owned(found, release):
+        return
+    manifest = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": _metadata(release, serving.TOKEN_SECRET),
+        "type": "Opaque",
+        "data": {serving.TOKEN_KEY: token or _encoded(secrets.token_urlsafe())},
     }
+    await context.cluster.apply(manifest, names.MANAGER_CERT)
+    LOG.info("token kept secret=%s new=%s", serving.TOKEN_SECRET, not token)
+
+
+def _is_owned(found: Manifest | None, release: Release) -> bool:
+    owners = ((found or {}).get("metadata") or {}).get("ownerReferences") or ()
+    return any(owner["uid"] == release.owner_uid for owner in owners)
+
+
+def _store(held: Mapping[str, Manifest | None], wanted: Iterable[str]) -> Store:
+    authorities = {name: _pair(held[CA_SECRET], f"{name}.crt", f"{name}.key") for name in _AUTHORITIES}
+    pairs = {name: _pair(held[name], "tls.crt", "tls.key") for name in wanted}
     return Store(
         {name: pair for name, pair in authorities.items() if pair is not None},
         {name: pair for name, pair in pairs.items() if pair is not None},
@@ -109,16 +165,17 @@ def _stepped(held: dict[str, Pair], step: Authority, now: float) -> dict[str, Pa
             return held
 
 
-def _metadata(namespace: str, name: str) -> Manifest:
+def _metadata(release: Release, name: str) -> Manifest:
     labels = {"app.kubernetes.io/managed-by": names.OPERATOR, "app.kubernetes.io/part-of": "rankbeat"}
-    return {"name": name, "namespace": namespace, "labels": labels}
+    owners = [pods.owner(release)]
+    return {"name": name, "namespace": release.namespace, "labels": labels, "ownerReferences": owners}
 
 
 def _encoded(text: str) -> str:
     return base64.b64encode(text.encode()).decode()
 
 
-def _ca_secret(namespace: str, store: Store) -> Manifest:
+def _ca_secret(release: Release, store: Store) -> Manifest:
     texts = {
         f"{name}.{suffix}": text
         for name, pair in store.authorities.items()
@@ -127,22 +184,22 @@ def _ca_secret(namespace: str, store: Store) -> Manifest:
     return {
         "apiVersion": "v1",
         "kind": "Secret",
-        "metadata": _metadata(namespace, CA_SECRET),
+        "metadata": _metadata(release, CA_SECRET),
         "type": "Opaque",
         "data": {name: _encoded(text) for name, text in texts.items() if text},
     }
 
 
-def _ca_config_map(namespace: str, bundle: str) -> Manifest:
-    metadata = _metadata(namespace, CA_CONFIG_MAP)
+def _ca_config_map(release: Release, bundle: str) -> Manifest:
+    metadata = _metadata(release, pods.CA_CONFIG_MAP)
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"ca.crt": bundle}}
 
 
-def _tls_secret(namespace: str, name: str, pair: Pair) -> Manifest:
+def _tls_secret(release: Release, name: str, pair: Pair) -> Manifest:
     return {
         "apiVersion": "v1",
         "kind": "Secret",
-        "metadata": _metadata(namespace, name),
+        "metadata": _metadata(release, name),
         "type": "kubernetes.io/tls",
         "data": {"tls.crt": _encoded(pair.certificate), "tls.key": _encoded(pair.key)},
     }

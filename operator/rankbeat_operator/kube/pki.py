@@ -41,7 +41,16 @@ def authority(now: float) -> Pair:
 
 
 def serving(signer: Pair, hosts: tuple[str, ...], now: float) -> Pair:
-    """A certificate by which a server proves that it is hosts."""
+    """A certificate by which a server proves that it is hosts, and no client anything."""
+    return _leaf(signer, hosts, now, ExtendedKeyUsageOID.SERVER_AUTH)
+
+
+def client(signer: Pair, hosts: tuple[str, ...], now: float) -> Pair:
+    """Likewise of a client."""
+    return _leaf(signer, hosts, now, ExtendedKeyUsageOID.CLIENT_AUTH)
+
+
+def _leaf(signer: Pair, hosts: tuple[str, ...], now: float, usage: x509.ObjectIdentifier) -> Pair:
     key = ec.generate_private_key(ec.SECP256R1())
     issuer, signing_key = x509.load_pem_x509_certificate(signer.certificate.encode()), _key(signer)
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, hosts[0])])
@@ -49,7 +58,7 @@ def serving(signer: Pair, hosts: tuple[str, ...], now: float) -> Pair:
     builder = (
         builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(x509.SubjectAlternativeName([x509.DNSName(host) for host in hosts]), critical=False)
-        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(signing_key.public_key()), critical=False)
     )
     return _pair(builder.sign(signing_key, hashes.SHA256()), key)

@@ -22,20 +22,26 @@
         driverRoot: ""                                # a folder of the node, where no runtime brings the library
         mig: false
     aggregator: {nodeSelector, tolerations, priorityClassName, resources}
+    metrics:                                          # how the devices' programs serve /metrics
+      tls: {enabled: false, clientAuth: {enabled: false, existingSecret: ""}}
+      bearerToken: {enabled: false, existingSecret: ""}
 
 What is not required may be left out. resources, tolerations and the like are as in a pod.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
-from rankbeat_contract import units
 from rankbeat_operator.errors import InvalidFleetError
+from rankbeat_operator.model import fields
 from rankbeat_operator.model.manifests import Manifest
 
 _PULL_POLICIES = ("Always", "IfNotPresent", "Never")
 _EXPORTERS = ("builtin", "external", "off")
+_SECTIONS = (
+    *("images", "imagePullPolicy", "imagePullSecrets", "labels"),
+    *("node", "clock", "devices", "aggregator", "metrics"),
+)
 _PLACEMENT = ("nodeSelector", "tolerations", "priorityClassName", "resources")
 
 
@@ -102,6 +108,20 @@ class Devices:
 
 
 @dataclass(frozen=True, slots=True)
+class Metrics:
+    """How rankbeat-devices and rankbeat-devices-nvidia serve /metrics, and to whom.
+
+    client_secret, token_secret: Secrets of the install's in the release namespace, "" where the operator makes them.
+    """
+
+    has_tls: bool = False
+    asks_for_certificate: bool = False
+    client_secret: str = ""
+    asks_for_token: bool = False
+    token_secret: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Fleet:
     """All of fleet.yaml."""
 
@@ -114,6 +134,7 @@ class Fleet:
     clock: Clock = Clock()
     devices: Devices = Devices()
     aggregator: Placement = Placement()
+    metrics: Metrics = Metrics()
 
 
 def fleet(document: object) -> Fleet:
@@ -121,64 +142,64 @@ def fleet(document: object) -> Fleet:
 
     Raises: InvalidFleetError with the field and what to write there.
     """
-    known = ("images", "imagePullPolicy", "imagePullSecrets", "labels", "node", "clock", "devices", "aggregator")
-    top = _section({"": document}, "", "", known)
-    images = _section(top, "images", "", ("node", "aggregator", "operator"))
-    policy = _text(top, "imagePullPolicy", "", "IfNotPresent")
+    top = fields.section({"": document}, "", "", _SECTIONS)
+    images = fields.section(top, "images", "", ("node", "aggregator", "operator"))
+    policy = fields.text(top, "imagePullPolicy", "", "IfNotPresent")
     if policy not in _PULL_POLICIES:
         raise InvalidFleetError("imagePullPolicy", f"is {policy!r}, write one of {', '.join(_PULL_POLICIES)}")
     return Fleet(
         node_image=_image(images, "node"),
         aggregator_image=_image(images, "aggregator"),
         image_pull_policy=policy,
-        image_pull_secrets=_texts(top, "imagePullSecrets", ""),
-        labels=_text_mapping(top, "labels", ""),
+        image_pull_secrets=fields.texts(top, "imagePullSecrets", ""),
+        labels=fields.text_mapping(top, "labels", ""),
         node=_node(top),
         clock=_clock(top),
         devices=_devices(top),
-        aggregator=_placement(_section(top, "aggregator", "", _PLACEMENT), "aggregator"),
+        aggregator=_placement(fields.section(top, "aggregator", "", _PLACEMENT), "aggregator"),
+        metrics=_metrics(top),
     )
 
 
 def _node(top: Manifest) -> Node:
     own = ("pushInterval", "pollInterval", "kubeletRoot", "podLogs", "seLinuxOptions")
-    section = _section(top, "node", "", (*own, *_PLACEMENT))
+    section = fields.section(top, "node", "", (*own, *_PLACEMENT))
     return Node(
-        push_interval_seconds=_duration(section, "pushInterval", "node", "5s", (0.5, 300)),
-        poll_interval_seconds=_duration(section, "pollInterval", "node", "500ms", (0.05, 5)),
-        kubelet_root=_path(section, "kubeletRoot", "node", "/var/lib/kubelet"),
-        pod_logs=_path(section, "podLogs", "node", "") if section.get("podLogs") else "",
+        push_interval_seconds=fields.duration(section, "pushInterval", "node", "5s", (0.5, 300)),
+        poll_interval_seconds=fields.duration(section, "pollInterval", "node", "500ms", (0.05, 5)),
+        kubelet_root=fields.path(section, "kubeletRoot", "node", "/var/lib/kubelet"),
+        pod_logs=fields.path(section, "podLogs", "node", "") if section.get("podLogs") else "",
         placement=_placement(section, "node"),
-        se_linux_options=_text_mapping(section, "seLinuxOptions", "node"),
+        se_linux_options=fields.text_mapping(section, "seLinuxOptions", "node"),
     )
 
 
 def _clock(top: Manifest) -> Clock:
-    section = _section(top, "clock", "", ("servers", "offsetLimit", "chrony", "resources"))
-    chrony = _section(section, "chrony", "clock", ("socket", "user"))
-    socket = _path(chrony, "socket", "clock.chrony", "") if chrony.get("socket") else ""
+    section = fields.section(top, "clock", "", ("servers", "offsetLimit", "chrony", "resources"))
+    chrony = fields.section(section, "chrony", "clock", ("socket", "user"))
+    socket = fields.path(chrony, "socket", "clock.chrony", "") if chrony.get("socket") else ""
     user = chrony.get("user") or 0
     if isinstance(user, bool) or not isinstance(user, int) or (socket and not 0 < user < 1 << 31):
         raise InvalidFleetError("clock.chrony.user", f"is {user!r}, write the uid of chronyd's user on the nodes")
     return Clock(
-        servers=_texts(section, "servers", "clock"),
+        servers=fields.texts(section, "servers", "clock"),
         chrony_socket=socket,
         chrony_user=user,
-        offset_limit_seconds=_duration(section, "offsetLimit", "clock", "50ms", (0.001, 60)),
-        resources=_mapping(section, "resources", "clock"),
+        offset_limit_seconds=fields.duration(section, "offsetLimit", "clock", "50ms", (0.001, 60)),
+        resources=fields.mapping(section, "resources", "clock"),
     )
 
 
 def _devices(top: Manifest) -> Devices:
-    section = _section(top, "devices", "", ("exporter", "npu", "nvidia", "external", *_PLACEMENT))
-    npu = _section(section, "npu", "devices", ("driverRoot", "resources", "rankTables", "exporterNames"))
+    section = fields.section(top, "devices", "", ("exporter", "npu", "nvidia", "external", *_PLACEMENT))
+    npu = fields.section(section, "npu", "devices", ("driverRoot", "resources", "rankTables", "exporterNames"))
     return Devices(
         is_enabled=_is_builtin(section, "devices"),
         placement=_placement(section, "devices"),
-        npu_driver_root=_path(npu, "driverRoot", "devices.npu", "/usr/local/Ascend/driver"),
-        npu_resources=_texts(npu, "resources", "devices.npu"),
-        reads_rank_tables=_boolean(npu, "rankTables", "devices.npu"),
-        has_exporter_names=_boolean(npu, "exporterNames", "devices.npu"),
+        npu_driver_root=fields.path(npu, "driverRoot", "devices.npu", "/usr/local/Ascend/driver"),
+        npu_resources=fields.texts(npu, "resources", "devices.npu"),
+        reads_rank_tables=fields.boolean(npu, "rankTables", "devices.npu"),
+        has_exporter_names=fields.boolean(npu, "exporterNames", "devices.npu"),
         nvidia=_nvidia(section),
     )
 
@@ -186,15 +207,34 @@ def _devices(top: Manifest) -> Devices:
 def _nvidia(devices: Manifest) -> Nvidia:
     path = "devices.nvidia"
     known = ("exporter", "nodeSelector", "tolerations", "runtimeClassName", "driverRoot", "mig", "external")
-    section = _section(devices, "nvidia", "devices", known)
+    section = fields.section(devices, "nvidia", "devices", known)
     shared = {key: devices[key] for key in ("priorityClassName", "resources") if key in devices}
     return Nvidia(
         is_enabled=_is_builtin(section, path),
         placement=_placement({**section, **shared}, path),
-        runtime_class_name=_text(section, "runtimeClassName", path, "nvidia"),
-        driver_root=_path(section, "driverRoot", path, "") if section.get("driverRoot") else "",
-        reads_mig=_boolean(section, "mig", path),
+        runtime_class_name=fields.text(section, "runtimeClassName", path, "nvidia"),
+        driver_root=fields.path(section, "driverRoot", path, "") if section.get("driverRoot") else "",
+        reads_mig=fields.boolean(section, "mig", path),
     )
+
+
+def _metrics(top: Manifest) -> Metrics:
+    section = fields.section(top, "metrics", "", ("tls", "bearerToken"))
+    tls = fields.section(section, "tls", "metrics", ("enabled", "clientAuth"))
+    client = fields.section(tls, "clientAuth", "metrics.tls", ("enabled", "existingSecret"))
+    token = fields.section(section, "bearerToken", "metrics", ("enabled", "existingSecret"))
+    metrics = Metrics(
+        has_tls=fields.boolean(tls, "enabled", "metrics.tls"),
+        asks_for_certificate=fields.boolean(client, "enabled", "metrics.tls.clientAuth"),
+        client_secret=fields.text(client, "existingSecret", "metrics.tls.clientAuth", ""),
+        asks_for_token=fields.boolean(token, "enabled", "metrics.bearerToken"),
+        token_secret=fields.text(token, "existingSecret", "metrics.bearerToken", ""),
+    )
+    if (metrics.asks_for_certificate or metrics.asks_for_token) and not metrics.has_tls:
+        raise InvalidFleetError(
+            "metrics.tls.enabled", "is false, write true: who scrapes proves who it is over TLS only"
+        )
+    return metrics
 
 
 def _is_builtin(section: Manifest, path: str) -> bool:
@@ -205,97 +245,17 @@ def _is_builtin(section: Manifest, path: str) -> bool:
     return bool(exporter == "builtin")
 
 
-def _boolean(parent: Manifest, key: str, path: str) -> bool:
-    value = parent.get(key, False)
-    if not isinstance(value, bool):
-        raise InvalidFleetError(_field(path, key), f"is {value!r}, write true or false")
-    return value
-
-
 def _placement(section: Manifest, path: str) -> Placement:
     return Placement(
-        node_selector=_text_mapping(section, "nodeSelector", path),
-        tolerations=_mappings(section, "tolerations", path),
-        priority_class_name=_text(section, "priorityClassName", path, ""),
-        resources=_mapping(section, "resources", path),
+        node_selector=fields.text_mapping(section, "nodeSelector", path),
+        tolerations=fields.mappings(section, "tolerations", path),
+        priority_class_name=fields.text(section, "priorityClassName", path, ""),
+        resources=fields.mapping(section, "resources", path),
     )
 
 
-def _field(path: str, key: str) -> str:
-    return ".".join(part for part in (path, key) if part) or "the top"
-
-
-def _mapping(parent: Manifest, key: str, path: str) -> Manifest:
-    value = parent.get(key)
-    if value is None:
-        return {}
-    if not isinstance(value, Mapping):
-        raise InvalidFleetError(_field(path, key), f"is {value!r}, write a mapping")
-    return value
-
-
-def _section(parent: Manifest, key: str, path: str, known: Sequence[str]) -> Manifest:
-    """A mapping without keys that nobody would read."""
-    section = _mapping(parent, key, path)
-    unknown = sorted(set(section) - set(known), key=str)
-    if unknown:
-        where = _field(path, key)
-        raise InvalidFleetError(where, f"has {', '.join(map(repr, unknown))}, write only {', '.join(known)}")
-    return section
-
-
-def _text(parent: Manifest, key: str, path: str, default: str) -> str:
-    value = parent.get(key)
-    if value is None:
-        return default
-    if not isinstance(value, str):
-        raise InvalidFleetError(_field(path, key), f"is {value!r}, write text, in quotes if need be")
-    return value
-
-
 def _image(images: Manifest, key: str) -> str:
-    image = _text(images, key, "images", "")
+    image = fields.text(images, key, "images", "")
     if not image:
         raise InvalidFleetError(f"images.{key}", "is missing, write the image's name and tag")
     return image
-
-
-def _path(parent: Manifest, key: str, path: str, default: str) -> str:
-    value = _text(parent, key, path, default)
-    if not value.startswith("/") or ".." in value.split("/"):
-        raise InvalidFleetError(_field(path, key), f"is {value!r}, write an absolute path without ..")
-    return value.rstrip("/")
-
-
-def _duration(parent: Manifest, key: str, path: str, default: str, bounds: tuple[float, float]) -> float:
-    """Seconds. bounds: least and most, as the program takes them."""
-    try:
-        seconds = units.duration_seconds(_text(parent, key, path, default))
-    except ValueError as error:
-        raise InvalidFleetError(_field(path, key), str(error)) from error
-    if not bounds[0] <= seconds <= bounds[1]:
-        raise InvalidFleetError(_field(path, key), f"is {seconds:g}s, write from {bounds[0]:g}s to {bounds[1]:g}s")
-    return seconds
-
-
-def _sequence(parent: Manifest, key: str, path: str) -> Sequence[Any]:
-    value = parent.get(key)
-    if value is None:
-        return ()
-    if not isinstance(value, Sequence) or isinstance(value, str):
-        raise InvalidFleetError(_field(path, key), f"is {value!r}, write a list")
-    return value
-
-
-def _texts(parent: Manifest, key: str, path: str) -> tuple[str, ...]:
-    values = _sequence(parent, key, path)
-    return tuple(_text({key: value}, key, path, "") for value in values)
-
-
-def _mappings(parent: Manifest, key: str, path: str) -> tuple[Manifest, ...]:
-    return tuple(_mapping({key: value}, key, path) for value in _sequence(parent, key, path))
-
-
-def _text_mapping(parent: Manifest, key: str, path: str) -> Mapping[str, str]:
-    mapping = _mapping(parent, key, path)
-    return {str(name): _text(mapping, name, _field(path, key), "") for name in mapping}

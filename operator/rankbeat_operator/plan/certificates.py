@@ -8,6 +8,10 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from rankbeat_contract import names
+from rankbeat_operator.model.fleet import Metrics
+from rankbeat_operator.plan.fleet import metrics as serving
+
 DAY = 86400.0
 AUTHORITY_SECONDS = 730 * DAY
 AUTHORITY_LEFT_SECONDS = 180 * DAY
@@ -43,6 +47,14 @@ class Held:
     serving: Mapping[str, Certificate] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A certificate to have. is_client: it proves who asks, not who serves."""
+
+    hosts: tuple[str, ...]
+    is_client: bool = False
+
+
 class Authority(enum.Enum):
     """What to do with the authorities."""
 
@@ -54,6 +66,20 @@ class Authority(enum.Enum):
     """next signs from now on, authority becomes previous."""
     RETIRE = "retire"
     """previous leaves the bundle."""
+
+
+def wanted(metrics: Metrics, namespace: str) -> Mapping[str, Wanted]:
+    """Certificates of the release, by the name of the Secret."""
+    found = {f"{name}-tls": Wanted(_hosts(name, namespace)) for name in (names.WEBHOOK, names.AGGREGATOR)}
+    if metrics.has_tls:
+        found[serving.TLS_SECRET] = Wanted(_hosts(serving.SERVICE, namespace))
+    if metrics.asks_for_certificate and not metrics.client_secret:
+        found[serving.CLIENT_SECRET] = Wanted(_hosts(f"{serving.SERVICE}-client", namespace), is_client=True)
+    return found
+
+
+def _hosts(service: str, namespace: str) -> tuple[str, ...]:
+    return (f"{service}.{namespace}.svc", f"{service}.{namespace}.svc.cluster.local")
 
 
 def authority_step(held: Held, now: float) -> Authority:
@@ -70,12 +96,12 @@ def authority_step(held: Held, now: float) -> Authority:
     return Authority.KEEP
 
 
-def due_serving(held: Held, wanted: Mapping[str, tuple[str, ...]], now: float) -> tuple[str, ...]:
-    """Names of the serving certificates to issue.
+def due_serving(held: Held, wanted: Mapping[str, Wanted], now: float) -> tuple[str, ...]:
+    """Names of the certificates to issue.
 
-    wanted: hosts by name of the Secret. held: after authority_step was taken.
+    wanted: by name of the Secret. held: after authority_step was taken.
     """
-    return tuple(name for name, hosts in wanted.items() if _is_due(held, held.serving.get(name), hosts, now))
+    return tuple(name for name, one in wanted.items() if _is_due(held, held.serving.get(name), one.hosts, now))
 
 
 def _is_due(held: Held, serving: Certificate | None, hosts: tuple[str, ...], now: float) -> bool:

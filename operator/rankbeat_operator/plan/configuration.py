@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from rankbeat_contract import metric_rules
 from rankbeat_operator.model.condition import Condition
 from rankbeat_operator.model.monitors import Monitor
 from rankbeat_operator.model.observed import Observed
@@ -12,10 +13,12 @@ _SHOWN = 4
 
 
 def conditions(monitor: Monitor, observed: Observed) -> Iterator[Condition]:
-    """ConfigurationTranslated where a bare configuration is written, ExperimentUnique where an experiment is,
-    SamplingInForce while a change of the sampling is on its way."""
+    """ConfigurationTranslated where a bare configuration is written, MetricsHeeded where spec.metrics is,
+    ExperimentUnique where an experiment is, SamplingInForce while a change of the sampling is on its way."""
     if monitor.has_bare_configuration:
         yield _translated(monitor)
+    if monitor.settings.metrics:
+        yield _heeded(monitor)
     if monitor.settings.experiment:
         yield _unique(monitor, observed)
     yield from _pending(monitor, observed)
@@ -35,6 +38,20 @@ def _translated(monitor: Monitor) -> Condition:
         "KeysRefused",
         f"the rest is used without {shown}{more}: rankbeat translate FILE shows what becomes of every key",
     )
+
+
+def _heeded(monitor: Monitor) -> Condition:
+    settings = monitor.settings
+    in_process = [each.name for each in settings.monitors if each.where == "process"]
+    problems = [
+        f"spec.metrics[{metric.name}]: {problem}"
+        for metric in settings.metrics
+        if (problem := metric_rules.problem(metric.name, in_process, has_interval=metric.interval_steps is not None))
+    ]
+    if not problems:
+        return Condition("MetricsHeeded", "True", "Heeded", "every entry of spec.metrics names a metric and is used")
+    more = f"; and {len(problems) - _SHOWN} more" if len(problems) > _SHOWN else ""
+    return Condition("MetricsHeeded", "False", "NotHeeded", "; ".join(problems[:_SHOWN]) + more)
 
 
 def _pending(monitor: Monitor, observed: Observed) -> Iterator[Condition]:

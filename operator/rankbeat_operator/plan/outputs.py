@@ -43,6 +43,8 @@ _VANISHED = """{place} was deleted while it was written, and is made anew where 
 volume, and whether it is still mounted"""
 _HTTP = """spec.outputs.http.url does not take the rows, which wait and are tried again: look at that server, and at \
 network policies of this namespace"""
+_NO_PLACE = """{signals} of spec.signals are no series, and are lost with the pod: write collector: {{mode: sidecar}} \
+and outputs.files (docs/outputs.md), and recreate the pods"""
 _SILENT = f"the collector has said nothing of its outputs for a minute: see condition Sidecar, and {_LOG}"
 _ROWS_LOST = f"""rows were lost in the last five minutes: where they go is slower than they come, or was not there; \
 sample more rarely or ask for fewer signals; {_LOG} says which"""
@@ -65,8 +67,10 @@ _TEXTS = {
 
 
 def conditions(monitor: Monitor, observed: Observed) -> Iterator[Condition]:
-    """OutputsWritten where outputs are asked for."""
-    if monitor.settings.outputs.needs_collector:
+    """OutputsWritten where outputs are asked for, or signals that need one."""
+    if signals := monitor.settings.signals_without_place:
+        yield Condition("OutputsWritten", "False", "NoOutput", _NO_PLACE.format(signals=", ".join(signals)))
+    elif monitor.settings.outputs.needs_collector:
         yield _written(monitor, observed)
 
 

@@ -54,3 +54,34 @@ tolerations: {{- toYaml . | nindent 2 }}
 priorityClassName: {{ . }}
 {{- end }}
 {{- end }}
+
+{{/* What metrics.* says, where it cannot be: the field, and what to write. */}}
+{{- define "rankbeat.metrics.check" -}}
+{{- $metrics := .Values.metrics -}}
+{{- $client := $metrics.tls.clientAuth -}}
+{{- range list (list "metrics.tls.clientAuth" $client) (list "metrics.bearerToken" $metrics.bearerToken) -}}
+{{- $name := index . 0 -}}
+{{- $asked := index . 1 -}}
+{{- if and $asked.enabled (not $metrics.tls.enabled) -}}
+{{- fail (printf "%s.enabled is true and metrics.tls.enabled is false: over plain HTTP whoever sees the network could read it or pretend; add --set metrics.tls.enabled=true" $name) -}}
+{{- end -}}
+{{- if and $asked.existingSecret (not $asked.enabled) -}}
+{{- fail (printf "%s.existingSecret names %q and %s.enabled is false, so that nobody would be asked for it: add --set %s.enabled=true" $name $asked.existingSecret $name $name) -}}
+{{- end -}}
+{{- end -}}
+{{- end }}
+
+{{/* The Secret with the certificate with which scrapers come. */}}
+{{- define "rankbeat.metrics.clientSecret" -}}
+{{ .Values.metrics.tls.clientAuth.existingSecret | default "rankbeat-metrics-client-tls" }}
+{{- end }}
+
+{{/* The Secret with the token with which scrapers come. */}}
+{{- define "rankbeat.metrics.tokenSecret" -}}
+{{ .Values.metrics.bearerToken.existingSecret | default "rankbeat-metrics-token" }}
+{{- end }}
+
+{{/* The name that the certificate bears: targets are addresses. */}}
+{{- define "rankbeat.metrics.serverName" -}}
+rankbeat-metrics.{{ .Release.Namespace }}.svc
+{{- end }}

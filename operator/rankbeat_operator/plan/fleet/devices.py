@@ -3,7 +3,7 @@
 from rankbeat_contract import names
 from rankbeat_operator.model.fleet import Fleet, Placement
 from rankbeat_operator.model.manifests import Manifest
-from rankbeat_operator.plan.fleet import pods
+from rankbeat_operator.plan.fleet import metrics, pods
 from rankbeat_operator.plan.fleet.pods import Release
 
 SOCKET = "/run/rankbeat/vendor.sock"
@@ -72,6 +72,7 @@ def _pod(fleet: Fleet, vendor: Manifest, drivers: tuple[Manifest, ...]) -> Manif
                 "name": "pod-resources",
                 "hostPath": {"path": f"{fleet.node.kubelet_root}/pod-resources", "type": "Directory"},
             },
+            *metrics.volumes(fleet),
             pods.api_access(),
             pods.scratch(),
         ],
@@ -153,11 +154,12 @@ def _devices(fleet: Fleet) -> Manifest:
             *(f"--npu-resource={resource}" for resource in fleet.devices.npu_resources),
             *(["--rank-tables"] if fleet.devices.reads_rank_tables else []),
             *(["--npu-exporter-names"] if fleet.devices.has_exporter_names else []),
+            *metrics.arguments(fleet),
         ],
         "env": [pods.field_env("NODE_NAME", "spec.nodeName")],
-        "ports": [{"name": "metrics", "containerPort": names.PORT_DEVICES}],
+        "ports": [metrics.port(fleet, names.PORT_DEVICES)],
         "resources": fleet.devices.placement.resources,
-        "livenessProbe": pods.probe("/healthz", names.PORT_DEVICES),
+        "livenessProbe": metrics.probe(fleet, names.PORT_DEVICES),
         "securityContext": {
             **pods.RESTRICTED,
             "runAsNonRoot": False,
@@ -167,6 +169,7 @@ def _devices(fleet: Fleet) -> Manifest:
         "volumeMounts": [
             pods.mount("socket", "/run/rankbeat"),
             pods.mount("pod-resources", POD_RESOURCES),
+            *metrics.mounts(fleet),
             pods.mount("api-access", pods.API_ACCESS_PATH),
             pods.SCRATCH_MOUNT,
         ],

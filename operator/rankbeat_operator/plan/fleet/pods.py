@@ -36,10 +36,13 @@ def metadata(name: str, fleet: Fleet, release: Release) -> Manifest:
         "name": name,
         "namespace": release.namespace,
         "labels": labels(name, fleet),
-        "ownerReferences": [
-            {"apiVersion": "v1", "kind": "ConfigMap", "name": names.FLEET_CONFIG_MAP, "uid": release.owner_uid}
-        ],
+        "ownerReferences": [owner(release)],
     }
+
+
+def owner(release: Release) -> Manifest:
+    """Of everything that the operator makes in the release namespace: the chart's ConfigMap rankbeat-fleet."""
+    return {"apiVersion": "v1", "kind": "ConfigMap", "name": names.FLEET_CONFIG_MAP, "uid": release.owner_uid}
 
 
 def labels(name: str, fleet: Fleet) -> Mapping[str, str]:
@@ -121,8 +124,10 @@ def field_env(name: str, path: str) -> Manifest:
     return {"name": name, "valueFrom": {"fieldRef": _field(path)}}
 
 
-def probe(path: str, port: int, period_seconds: int = 10) -> Manifest:
-    return {"httpGet": {"path": path, "port": port}, "periodSeconds": period_seconds, "timeoutSeconds": 5}
+def probe(path: str, port: int, period_seconds: int = 10, scheme: str = "") -> Manifest:
+    """scheme: empty for HTTP."""
+    asked = {"path": path, "port": port, **({"scheme": scheme} if scheme else {})}
+    return {"httpGet": asked, "periodSeconds": period_seconds, "timeoutSeconds": 5}
 
 
 def scratch() -> Manifest:
