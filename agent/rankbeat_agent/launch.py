@@ -111,6 +111,14 @@ def send(pids: Iterable[int], number: int) -> None:
             continue
 
 
+def waitable() -> Optional[os.waitid_result]:
+    """A child that has ended and is not waited for yet."""
+    try:
+        return os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return None
+
+
 class Child:
     """The command, and what became of it."""
 
@@ -123,20 +131,19 @@ class Child:
 
     def reap(self) -> None:
         """Wait for whatever has ended."""
-        while True:
-            try:
-                ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-            except ChildProcessError:
-                return
-            if ended is None:
-                return
+        has_killed = False
+        ended = waitable()
+        while ended is not None:
             if ended.si_pid == self.pid:
                 killed = ended.si_code != os.CLD_EXITED
                 self.code = ended.si_status + (128 if killed else 0)
-            elif self.code is not None and ended.si_code == os.CLD_KILLED and ended.si_status == signal.SIGKILL:
+            elif ended.si_code == os.CLD_KILLED and ended.si_status == signal.SIGKILL:
                 orphan = process(ended.si_pid)
-                self.has_killed_orphan |= orphan is not None and orphan.is_worker
+                has_killed |= orphan is not None and orphan.is_worker
             os.waitpid(ended.si_pid, 0)
+            ended = waitable()
+        # As the command ends its children become ours, in one moment: which of them is waited for first is chance.
+        self.has_killed_orphan |= has_killed and self.code is not None
 
     def wait(self, is_over: Callable[[], bool], seconds: Optional[float]) -> bool:
         """Whether is_over within so many seconds (None: however long it takes)."""

@@ -114,7 +114,8 @@ def _labelled_families(shown: Sequence[Rank], node: str) -> Iterator[Family]:
 def _info_families(shown: Sequence[Rank], node: str) -> Iterator[Family]:
     if shown:
         yield _family(metrics.RANK_PHASE, [((*series.labels(rank, node), rank.phase), 1.0) for rank in shown])
-        yield _family(metrics.RANK_TIER, [((*series.labels(rank, node), rank.tier), 1.0) for rank in shown])
+        seen = [((*series.labels(rank, node), rank.tier, rank.timing), 1.0) for rank in shown]
+        yield _family(metrics.RANK_TIER, seen)
         yield _family(metrics.RANK_INFO, [(series.info_labels(rank, node), 1.0) for rank in shown])
 
 

@@ -32,12 +32,15 @@ TAP_SIGNALS = frozenset(
         "updateRatio",
         "attentionEntropy",
         "attentionSparsity",
+        "classLoss",
         "histograms",
         "images",
         "expertLoad",
     )
 )
 """Signals that are tapped inside the step (docs/taps.md)."""
+FILE_SIGNALS = frozenset(("inputShapes", "run", "forensics", "histograms", "images"))
+"""Signals that are no series: a pod's own collector writes them to outputs.files or posts them to outputs.http."""
 
 MODE_NODE = "node"
 MODE_SIDECAR = "sidecar"
@@ -95,6 +98,13 @@ class Settings(NamedTuple):
     @property
     def asks_for_taps(self) -> bool:
         return bool(TAP_SIGNALS.intersection(self.signals or ()))
+
+    @property
+    def signals_without_place(self) -> Tuple[str, ...]:
+        """Those that only files or posts can hold, where there are neither."""
+        if self.outputs.files or self.outputs.http:
+            return ()
+        return tuple(signal for signal in self.signals or () if signal in FILE_SIGNALS)
 
 
 def settings(spec: Mapping[str, Any]) -> Settings:

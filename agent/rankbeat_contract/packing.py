@@ -16,7 +16,7 @@ _NOT_DELIVERED = tuple(
     f"rankbeat_contract/{name}"
     for name in (
         "launch.py",
-        "metrics.py",
+        "metrics/",
         "mindformers.py",
         "monitor.py",
         "outputs.py",
@@ -24,7 +24,6 @@ _NOT_DELIVERED = tuple(
         "shell.py",
         "translation/",
         "units.py",
-        "words.py",
     )
 )
 

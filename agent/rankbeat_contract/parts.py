@@ -88,6 +88,19 @@ class Record(NamedTuple):
     head: int = ring.UNKNOWN
 
 
+def state_offset(sequence: int) -> int:
+    """Byte offset of the slot that the state with this sequence number is written to."""
+    return ring.STATE_OFFSET + (sequence & 1) * ring.STATE_BYTES
+
+
+def name_offset(name_id: int) -> int:
+    return ring.NAMES_OFFSET + name_id * ring.NAME_BYTES
+
+
+def record_offset(sequence: int, capacity: int) -> int:
+    return ring.RECORDS_OFFSET + (sequence % capacity) * ring.RECORD_BYTES
+
+
 def unsealed(part: bytes, size: int) -> Optional[bytes]:
     """The payload of a part, None if its CRC32 does not check or it was never written."""
     if len(part) != size:
@@ -106,9 +119,9 @@ def text(field: bytes) -> str:
 
 def pack_header(header: Header) -> bytes:
     """HEADER_BYTES bytes."""
-    times = header.claimed_mono_ns, header.claimed_wall_ns, header.started_wall_ns
     run_id = header.run_id.encode("ascii", "replace")[:32]
-    return ring.pack_header_fields(*header[:4], 0, *times, run_id)
+    body = ring.HEADER.pack(ring.MAGIC, ring.VERSION, ring.RECORD_BYTES, *header[:7], run_id)
+    return ring.sealed(body, ring.HEADER_BYTES)
 
 
 def unpack_header(part: bytes) -> Header:
@@ -124,19 +137,17 @@ def unpack_header(part: bytes) -> Header:
         raise ValueError(
             f"no ring of version {ring.VERSION}: magic {magic!r}, version {version}, record {record} bytes"
         )
-    del numbers[4]  # padding
     return Header._make((*numbers, text(run)))
 
 
 def pack_state(state: State) -> bytes:
     """STATE_BYTES bytes; they belong at state_offset(state.sequence)."""
     exception = state.exception.encode("ascii", "replace")
-    return ring.pack_state_fields(*state[:8], 0, *state[8:18], exception, state.refused)
+    return ring.sealed(ring.STATE.pack(*state[:18], exception, state.refused), ring.STATE_BYTES)
 
 
 def _unpack_state(body: bytes) -> Optional[State]:
     *fields, exception, refused = ring.STATE.unpack(body)
-    del fields[8]  # padding
     state = State._make((*fields, text(exception), refused))
     return state if state.phase < len(ring.PHASES) else None
 
@@ -175,17 +186,22 @@ def _signed(word: int) -> int:
     return word - (1 << 64) if word >> 63 else word
 
 
+def phase_word(phase: int, since_mono_ns: int) -> int:
+    """What MARK_PHASE holds."""
+    return (phase << ring.PHASE_SHIFT) + (since_mono_ns & ring.SINCE_MASK)
+
+
 def pack_marks(state: State) -> bytes:
     """The marks that say the same as state; they belong at MARKS_OFFSET."""
     step_words = state.entered_mono_ns, state.entered_step, state.step_mono_ns, state.step
-    words = [word & ring.WORD_MASK for word in (*step_words, ring.phase_word(state.phase, state.phase_since_mono_ns))]
+    words = [word & ring.WORD_MASK for word in (*step_words, phase_word(state.phase, state.phase_since_mono_ns))]
     return ring.MARKS.pack(*(half for word in words for half in (word, word ^ ring.WORD_MASK)))
 
 
 def pack_name(name: Name) -> bytes:
     """NAME_BYTES bytes."""
     letters, unit = name.name.encode("ascii")[: ring.NAME_LETTERS], name.unit.encode("ascii")[: ring.UNIT_LETTERS]
-    return ring.pack_name_fields(letters, unit, int(name.is_counter))
+    return ring.sealed(ring.NAME.pack(letters, unit, name.is_counter), ring.NAME_BYTES)
 
 
 def unpack_name(part: bytes) -> Optional[Name]:
@@ -197,9 +213,14 @@ def unpack_name(part: bytes) -> Optional[Name]:
     return Name(text(name), text(unit), bool(is_counter))
 
 
+def pack_record_fields(*fields: float) -> bytes:
+    """RECORD_BYTES bytes from the fields in the order of the file, for whoever has no time for a tuple."""
+    return ring.sealed(ring.RECORD.pack(*fields), ring.RECORD_BYTES)
+
+
 def pack_record(record: Record) -> bytes:
     """RECORD_BYTES bytes; they belong at record_offset(record.sequence, capacity)."""
-    return ring.pack_record_fields(
+    return pack_record_fields(
         record.kind,
         record.flags,
         record.name_id,

@@ -21,24 +21,11 @@ Times are nanoseconds. `*_mono_ns` is CLOCK_MONOTONIC, which all processes of a 
 import struct
 import zlib
 
-# ruff: noqa: PLC0414 - how a name is exported again
 TYPE_CHECKING = False  # typing and named tuples cost a training process milliseconds
 if TYPE_CHECKING:
     from typing import Any
 
-    from rankbeat_contract.parts import Header as Header
-    from rankbeat_contract.parts import Name as Name
-    from rankbeat_contract.parts import Record as Record
-    from rankbeat_contract.parts import State as State
-    from rankbeat_contract.parts import newest_state as newest_state
-    from rankbeat_contract.parts import pack_header as pack_header
-    from rankbeat_contract.parts import pack_marks as pack_marks
-    from rankbeat_contract.parts import pack_name as pack_name
-    from rankbeat_contract.parts import pack_record as pack_record
-    from rankbeat_contract.parts import pack_state as pack_state
-    from rankbeat_contract.parts import unpack_header as unpack_header
-    from rankbeat_contract.parts import unpack_name as unpack_name
-    from rankbeat_contract.parts import unpack_record as unpack_record
+    from rankbeat_contract.parts import *  # noqa: F403 - what __getattr__ finds
 
 MAGIC = b"RANKBEAT"
 VERSION = 1
@@ -97,9 +84,9 @@ AGENT_OFF = 4
 HEARTBEAT = 8
 """State flag: a loop of the job's own, seen by its optimizer's calls alone: steps and dispatch times, no values."""
 
-STATE_FORMAT = "<QQiiiIBBHqqQQQQQIId64sI76x"
+STATE_FORMAT = "<QQiiiIBB2xqqQQQQQIId64sI76x"
 # Each part behind its CRC32.
-HEADER = struct.Struct("<8sHHIIIiIQQQ32s")
+HEADER = struct.Struct("<8sHHIIIi4xQQQ32s")
 STATE = struct.Struct(STATE_FORMAT)
 NAME = struct.Struct("<64s16sB")
 RECORD = struct.Struct("<BBHIQqQhhddd")
@@ -112,58 +99,16 @@ def records_capacity(file_bytes: int) -> int:
 
     Raises: ValueError if not even one fits, or the file is larger than MAX_BYTES.
     """
-    if file_bytes > MAX_BYTES:
-        raise ValueError(f"ring of {file_bytes} bytes is larger than {MAX_BYTES}")
     capacity = (file_bytes - RECORDS_OFFSET) // RECORD_BYTES
-    if capacity < 1:
-        raise ValueError(f"ring of {file_bytes} bytes holds no record, {RECORDS_OFFSET + RECORD_BYTES} is the least")
+    if capacity < 1 or file_bytes > MAX_BYTES:
+        raise ValueError(f"ring of {file_bytes} bytes, {RECORDS_OFFSET + RECORD_BYTES} to {MAX_BYTES} are possible")
     return capacity
-
-
-def state_offset(sequence: int) -> int:
-    """Byte offset of the slot that the state with this sequence number is written to."""
-    return STATE_OFFSET + (sequence & 1) * STATE_BYTES
-
-
-def name_offset(name_id: int) -> int:
-    return NAMES_OFFSET + name_id * NAME_BYTES
-
-
-def record_offset(sequence: int, capacity: int) -> int:
-    return RECORDS_OFFSET + (sequence % capacity) * RECORD_BYTES
 
 
 def sealed(payload: bytes, size: int) -> bytes:
     """payload padded to size, its CRC32 in front."""
     body = payload.ljust(size - CRC.size, b"\0")
     return CRC.pack(zlib.crc32(body)) + body
-
-
-def pack_header_fields(*fields: "Any") -> bytes:
-    """HEADER_BYTES bytes from capacity on, in the order of the file; the run id as bytes."""
-    return sealed(HEADER.pack(MAGIC, VERSION, RECORD_BYTES, *fields), HEADER_BYTES)
-
-
-def pack_name_fields(*fields: "Any") -> bytes:
-    """NAME_BYTES bytes from name and unit as ASCII, and 1 for a counter."""
-    return sealed(NAME.pack(*fields), NAME_BYTES)
-
-
-def pack_state_fields(*fields: "Any") -> bytes:
-    """STATE_BYTES bytes from the fields in the order of the file: the step path's short cut past the tuple."""
-    body = STATE.pack(*fields)
-    return CRC.pack(zlib.crc32(body)) + body
-
-
-def pack_record_fields(*fields: float) -> bytes:
-    """RECORD_BYTES bytes from the fields in the order of the file: the step path's short cut past the tuple."""
-    body = RECORD.pack(*fields)
-    return CRC.pack(zlib.crc32(body)) + body
-
-
-def phase_word(phase: int, since_mono_ns: int) -> int:
-    """What MARK_PHASE holds."""
-    return (phase << PHASE_SHIFT) + (since_mono_ns & SINCE_MASK)
 
 
 def __getattr__(name: str) -> "Any":

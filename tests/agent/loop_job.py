@@ -2,6 +2,7 @@
 
 import argparse
 import hashlib
+import sys
 
 import mindspore as ms
 import numpy as np
@@ -126,9 +127,42 @@ def save(arguments, net):
             ms.load_param_into_net(net, ms.load_checkpoint("net.ckpt"))
 
 
+def logs(arguments, net):
+    """Numbers of the job's own."""
+    training = nn.TrainOneStepCell(nn.WithLossCell(net, nn.MSELoss()), momentum(net))
+    for step, (x, y) in enumerate(tensors(arguments.steps), 1):
+        told(step, training(x, y))
+        sys.modules["rankbeat_agent.hooks.user"].log({"reward": step / 2})
+
+
+class Full(nn.Cell):
+    """A network for which the device has no memory from a call on."""
+
+    def __init__(self, net, at):
+        super().__init__()
+        self.net, self.at, self.calls = net, at, 0
+
+    def construct(self, x):
+        self.calls += 1
+        if self.calls == self.at:
+            raise RuntimeError("Allocate memory failed, secret text that must stay here")
+        return self.net(x)
+
+
+def full_in_step(arguments, net):
+    """The device's memory ends in the call that is a step."""
+    cell(arguments, Full(net, arguments.at))
+
+
+def full_between(arguments, net):
+    """It ends before the call of the optimizer."""
+    eager(arguments, Full(net, arguments.at))
+
+
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("style", choices=("cell", "eager", "experimental", "jit", "gan", "recover", "mixed", "save"))
+    styles = (cell, eager, experimental, jit, gan, recover, mixed, save, logs, full_in_step, full_between)
+    parser.add_argument("style", choices=[style.__name__ for style in styles])
     parser.add_argument("--steps", type=int, default=8)
     parser.add_argument("--at", type=int, default=0)
     parser.add_argument("--pynative", action="store_true")

@@ -157,6 +157,16 @@ def exit_well():
     sys.exit(0)
 
 
+def quit_after_training():
+    a_model().train(1, data())
+    exit(code=3)  # noqa: PLR1722 - of the site module
+
+
+def raise_after_training():
+    a_model().train(1, data())
+    raise SystemExit(1)
+
+
 def exit_is_caught():
     model = a_model()
     model.train(1, data())

@@ -48,17 +48,19 @@ from mindformers.pynative.trainer.trainer import Trainer  # noqa: E402
 class Own(TrainerCallback):
     """The job's own callback: logs to the trainer's store what LossCallback does, and fails where asked to."""
 
-    def __init__(self, fail_at):
-        self.fail_at = fail_at
+    def __init__(self, fail_at, *, fails_late=False):
+        self.fail_at, self.fails_late = fail_at, fails_late
 
     def on_step_end(self, args, state, **kwargs):
-        if state.global_step == self.fail_at:
+        if state.global_step == self.fail_at and not self.fails_late:
             raise LookupError("asked to fail")
         loss = kwargs["loss"]
         values = {"loss": None if loss is None else float(loss.asnumpy()), "cur_step": state.global_step}
         more = {"loss_scale": 1.0, "grad_norm": kwargs["grad_norm"], "learning_rate": 0.5 / state.global_step}
         LossCallback._save_monitor_data({**values, **more})
         print(f"step {state.global_step} loss {values['loss']!r}", flush=True)
+        if state.global_step == self.fail_at:
+            raise LookupError("asked to fail")
 
 
 class Shown(Trainer):
@@ -73,7 +75,7 @@ class Shown(Trainer):
         self.parallel_dims, self._resumed, self._balance_source = None, False, None
         self.communication_init, self.enable_parallel, self.model = False, True, [None]
         self.monitor = types.SimpleNamespace(setup=lambda *_: None, close=lambda: None)
-        self.callback_handler = CallbackHandler([Own(arguments.fail_at)])
+        self.callback_handler = CallbackHandler([Own(arguments.fail_at, fails_late=arguments.fail_late)])
 
     def _register_grad_hooks(self):
         self.state.global_step = self.arguments.resumed
@@ -96,6 +98,7 @@ def main():
     parser.add_argument("--steps", type=int, default=8)
     parser.add_argument("--resumed", type=int, default=0)
     parser.add_argument("--fail-at", type=int, default=0)
+    parser.add_argument("--fail-late", action="store_true", help="after the step was logged")
     parser.add_argument("--again", action="store_true")
     parser.add_argument("--middle-stage", action="store_true")
     arguments = parser.parse_args()

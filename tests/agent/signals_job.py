@@ -11,7 +11,7 @@ import mindspore as ms
 import numpy as np
 from mindspore import nn
 from mindspore.dataset import NumpySlicesDataset
-from mindspore.train import MAE, Callback, Model
+from mindspore.train import MAE, Callback, LossMonitor, Model
 
 FEATURES, BATCH, BASE_LR = 8, 4, 0.01
 
@@ -49,11 +49,47 @@ class Own(Callback):
         """Replace the monitor's configuration as the kubelet does."""
         path = Path(os.environ["RANKBEAT_CONFIG"])
         content = json.loads(path.read_text())
-        change = {"fromStep": step + self.arguments.change_in, "previous": content["sampling"]}
+        wanted = json.loads(self.arguments.change_to)
+        if self.arguments.change_in:
+            change = {"fromStep": step + self.arguments.change_in, "previous": content["sampling"]}
+            wanted = {"sampling": {"intervalSteps": 7, "denseFirstSteps": 0}, "change": change}
         new = path.with_suffix(".new")
-        sampling = {"intervalSteps": 7, "denseFirstSteps": 0}
-        new.write_text(json.dumps({**content, "sampling": sampling, "change": change}))
+        new.write_text(json.dumps({**content, **wanted}))
         new.rename(path)
+
+
+class Counted:
+    """A step's output that says each time that it is read: on a device that has not been waited for it waits then."""
+
+    size = 1
+
+    def __init__(self, step, loss):
+        self.step, self.loss = step, loss
+
+    def item(self):
+        print(f"step {self.step} read 1", flush=True)
+        return float(self.loss.asnumpy())
+
+    asnumpy = item
+
+
+class Counting(Callback):
+    """The last of the job's own callbacks: what is read after it is read for nobody else."""
+
+    def on_train_step_end(self, run_context):
+        parameters = run_context.original_args()
+        parameters["net_outputs"] = Counted(parameters.cur_step_num, parameters.net_outputs)
+
+
+def pretend(target):
+    """A MindSpore that names another device to the agent, and to nobody else."""
+    real = ms.context.get_context
+
+    def get_context(key):
+        asks = sys._getframe(1).f_globals["__name__"]
+        return target if key == "device_target" and asks.startswith("rankbeat_agent") else real(key)
+
+    ms.context.get_context = get_context
 
 
 def rate(kind, steps):
@@ -75,6 +111,9 @@ def main():
     parser.add_argument("--nan-from", type=int, default=0)
     parser.add_argument("--change-at", type=int, default=0)
     parser.add_argument("--change-in", type=int, default=0)
+    parser.add_argument("--change-to", default="{}")
+    parser.add_argument("--loss-monitor", action="store_true")
+    parser.add_argument("--pretend", default="", help="another device target")
     parser.add_argument("--sleep", type=float, default=0.0)
     parser.add_argument("--api-key", default="")
     arguments = parser.parse_args()
@@ -92,10 +131,16 @@ def main():
         parameters = [{"params": parameters[:2], "lr": BASE_LR / 10}, {"params": parameters[2:]}]
     optimizer = nn.Momentum(parameters, learning_rate=rate(arguments.rate, arguments.steps), momentum=0.9)
     model = Model(network, loss_fn=nn.MSELoss(), optimizer=optimizer, metrics={"Mean error": MAE()})
+    own = [Own(arguments)]
+    if arguments.loss_monitor:
+        own.append(LossMonitor())
+    if arguments.pretend:
+        pretend(arguments.pretend)
+        own.append(Counting())
     if arguments.fit:
-        model.fit(1, data, data, callbacks=[Own(arguments)], dataset_sink_mode=False, valid_dataset_sink_mode=False)
+        model.fit(1, data, data, callbacks=own, dataset_sink_mode=False, valid_dataset_sink_mode=False)
     else:
-        model.train(1, data, callbacks=[Own(arguments)], dataset_sink_mode=False)
+        model.train(1, data, callbacks=own, dataset_sink_mode=False)
     if arguments.eval:
         model.eval(data, dataset_sink_mode=False)
 

@@ -13,7 +13,7 @@ from mindspore.communication import get_group_size, get_rank, init
 from mindspore.dataset import NumpySlicesDataset
 from mindspore.train import Callback, CheckpointConfig, Model, ModelCheckpoint
 
-WIDTH, LENGTH, HEADS, LAYERS, BATCH = 16, 8, 2, 2, 4
+WIDTH, LENGTH, HEADS, LAYERS, BATCH, CLASSES = 16, 8, 2, 2, 4, 5
 
 
 class Attention(nn.Cell):
@@ -46,10 +46,10 @@ class Layer(nn.Cell):
 
 
 class Network(nn.Cell):
-    def __init__(self, dropout):
+    def __init__(self, dropout, outputs):
         super().__init__()
         self.layers = nn.CellList([Layer(dropout) for _ in range(LAYERS)])
-        self.head = nn.Dense(WIDTH, 1)
+        self.head = nn.Dense(WIDTH, outputs)
 
     def construct(self, tokens):
         for layer in self.layers:
@@ -95,6 +95,9 @@ class Expected(Callback):
             for name, before in self.before.items()
             if np.linalg.norm(before) > 0
         }
+        labels = np.asarray(parameters.train_dataset_element[1].asnumpy())
+        if labels.dtype == np.int32:
+            row["labels"] = [int((labels == each).sum()) for each in range(CLASSES)]
         if gradients:
             row["norms"] = {name: float(np.linalg.norm(value.asnumpy())) for name, value in gradients[0].items()}
         row["entropies"] = [
@@ -120,6 +123,7 @@ def arguments():
     parser.add_argument(
         "--dynamic", action="store_true", help="batches of a size that is not known when the step compiles"
     )
+    parser.add_argument("--classes", action="store_true", help="classifies: labels are classes")
     parser.add_argument("--sparse", action="store_true", help="a table with sparse gradients instead")
     parser.add_argument("--images", action="store_true", help="a convolution on images instead")
     return parser.parse_args()
@@ -130,6 +134,8 @@ def data_of(given, rank, ranks):
     shape = (1, 6, 5) if given.images else (LENGTH, WIDTH)
     inputs = chance.standard_normal((BATCH * given.steps * ranks, *shape), dtype=np.float32)
     labels = inputs.reshape(len(inputs), -1).mean(1, keepdims=True)
+    if given.classes:
+        labels = chance.integers(0, CLASSES, len(inputs), dtype=np.int32)
     data = NumpySlicesDataset((inputs, labels), ["x", "y"], shuffle=False, num_shards=ranks, shard_id=rank)
     return data.batch(BATCH)
 
@@ -138,17 +144,17 @@ def cell_of(given):
     if given.images:
         network = nn.SequentialCell(nn.Conv2d(1, 2, 3), nn.Flatten(), nn.Dense(60, 1))
     else:
-        network = Sparse() if given.sparse else Network(given.dropout)
+        network = Sparse() if given.sparse else Network(given.dropout, CLASSES if given.classes else 1)
     scale = {"loss_scale": given.scale} if given.scale else {}
     optimizer = nn.Momentum(network.trainable_params(), learning_rate=0.01, momentum=0.9, **scale)
     if given.sparse:
         optimizer = nn.LazyAdam(network.trainable_params())
-    with_loss = nn.WithLossCell(network, nn.MSELoss())
+    with_loss = nn.WithLossCell(network, nn.CrossEntropyLoss() if given.classes else nn.MSELoss())
     cell = nn.TrainOneStepCell(with_loss, optimizer, sens=given.scale or None, return_grad=given.return_grad)
     if given.dynamic:
-        cell.set_inputs(
-            ms.Tensor(shape=[None, LENGTH, WIDTH], dtype=ms.float32), ms.Tensor(shape=[None, 1], dtype=ms.float32)
-        )
+        labels = ([None], ms.int32) if given.classes else ([None, 1], ms.float32)
+        tokens = ms.Tensor(shape=[None, LENGTH, WIDTH], dtype=ms.float32)
+        cell.set_inputs(tokens, ms.Tensor(shape=labels[0], dtype=labels[1]))
     return network, cell
 
 

@@ -132,3 +132,33 @@ def test_a_file_that_breaks_leaves_what_was_read_before_in_force_and_is_counted_
 
     assert (answers, source.present.sampling, process.errors) == ([False, False], Sampling(5, 100), 1)
     assert "error in configuration" in capsys.readouterr().err
+
+
+def test_a_variable_that_is_none_of_ours_is_counted_once_with_the_nearest(file, capsys):
+    os.environ["RANKBEAT_SAMPLING_INTERVALL"] = "5"
+    source, process = configuration.Source(), rank.Rank()
+    try:
+        source.refresh(process)
+        replace(file, {})
+        source.refresh(process)
+    finally:
+        del os.environ["RANKBEAT_SAMPLING_INTERVALL"]
+
+    assert process.errors == 1
+    assert (
+        "no variable RANKBEAT_SAMPLING_INTERVALL, did you mean 'RANKBEAT_SAMPLING_INTERVAL'?" in capsys.readouterr().err
+    )
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("RANKBEAT_SIGNALS", id="one of ours"),
+        pytest.param("RANKBEAT_WEBHOOK_SERVICE_HOST", id="address of a Service"),
+        pytest.param("RANKBEAT_WEBHOOK_SERVICE_PORT_HTTPS", id="port of a Service"),
+        pytest.param("RANKBEAT_PORT_443_TCP_ADDR", id="a Service's as Docker linked them"),
+        pytest.param("SAMPLING_INTERVAL", id="no beginning like ours"),
+    ],
+)
+def test_what_kubernetes_or_the_job_sets_is_no_variable_of_ours(name):
+    assert configuration.unknown_variables([name]) == ""

@@ -1,5 +1,6 @@
 """The line in the job's own log."""
 
+import select
 import subprocess
 import sys
 
@@ -73,6 +74,40 @@ def test_a_reader_that_reads_nothing_costs_lines_and_never_a_step():
 
     assert (code, errors.rsplit("errors=")[1]) == (0, f"{console.MAX_ERRORS},1")
     assert all(line.endswith(" loss=0.5") for line in said.splitlines())
+
+
+LONG = [("user_" + "x" * 50 + f"{number:03}", -1.234567e-05) for number in range(110)]
+
+
+def test_a_line_takes_no_more_than_a_pipe_does_at_once_and_counts_what_it_leaves_out():
+    line = console.line(7, LONG)
+
+    *pairs, left_out = line.split()
+    assert pairs == console.line(7, LONG[: len(pairs) - 2]).split()
+    assert left_out == f"left_out={len(LONG) - len(pairs) + 2}"
+    assert (line[-1], len(line) <= select.PIPE_BUF) == ("\n", True)
+    assert len(line) + len(" user_=") + 70 > select.PIPE_BUF
+
+
+def test_long_lines_into_a_pipe_that_is_full_are_dropped_and_never_waited_for():
+    body = (
+        "values = [('user_' + 'x' * 50 + f'{number:03}', -1.234567e-05) for number in range(110)]\n"
+        "print('job ' + 'x' * 3000)\n"
+        "for step in range(99): lines.say(step, values)"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", PROGRAM.format(agent=str(support.REPO / "agent"), body=body)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as job:
+        code = job.wait(timeout=20)
+        said, errors = job.stdout.read(), job.stderr.read()
+
+    whole = [line for line in said.splitlines() if line.startswith("rankbeat")]
+    assert (code, errors.rsplit("errors=")[1]) == (0, f"{console.MAX_ERRORS},1")
+    assert whole
+    assert all(line.split()[-1].startswith("left_out=") for line in whole)
 
 
 def test_a_closed_standard_output_is_counted_once_and_given_up():

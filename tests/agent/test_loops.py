@@ -10,12 +10,7 @@ JOB = Path(__file__).with_name("loop_job.py")
 HEARTBEAT = 8
 STEPS = list(range(1, 9))
 
-pytestmark = [
-    pytest.mark.training,
-    pytest.mark.skipif(
-        not support.mindspore_python().exists(), reason="no MindSpore environment: run `make setup`, step mindspore"
-    ),
-]
+pytestmark = support.TRAINS
 
 
 @pytest.fixture(scope="module")
@@ -94,3 +89,11 @@ def test_a_checkpoint_between_steps_is_no_time_in_train(tmp_path, agent):
     assert list(ring.scalars("checkpoint_step").values()) == [4.0]
     assert ring.state.longest_interval_ns < longest * 1e9
     assert 0 < duration < longest
+
+
+def test_what_the_loop_logs_itself_is_noted_at_its_step(tmp_path, agent):
+    done, (ring,) = looped(tmp_path, agent, "logs")
+
+    assert (done.returncode, ring.state.agent_errors) == (0, 0)
+    assert ring.scalars("user_reward") == {step: step / 2 for step in STEPS}
+    assert ring.state.flags == HEARTBEAT

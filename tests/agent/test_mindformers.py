@@ -14,13 +14,7 @@ LINE = re.compile(
 )
 """MFLossMonitor's line: step, loss, learning rate, overflow, loss scale, global norm."""
 
-pytestmark = [
-    pytest.mark.training,
-    pytest.mark.skipif(
-        not support.mindformers_python().exists(),
-        reason="no MindFormers environment: run `python3 dev/setup.py --only uv mindformers`",
-    ),
-]
+pytestmark = support.TRAINS_MINDFORMERS
 
 
 @pytest.fixture(scope="module")
@@ -117,6 +111,12 @@ def test_an_exception_that_leaves_the_pynative_trainer(tmp_path, agent, options,
 
     assert (done.returncode, ring.phase, ring.state.exception) == (int(phase == "failed"), phase, exception)
     assert [(record.segment, record.step) for record in ring.steps()] == steps
+
+
+def test_what_the_trainer_has_logged_of_a_step_is_noted_though_a_callback_then_ends_it(tmp_path, agent):
+    done, ring = pynative(tmp_path, agent, "--steps", "3", "--fail-at", "2", "--fail-late")
+
+    assert (done.returncode, ring.state.exception, ring.scalars("loss")) == (1, "LookupError", {1: 2.0, 2: 1.0})
 
 
 def test_mindformers_own_checkpoint_functions_are_wrapped_before_its_trainers_import_them(tmp_path, agent):

@@ -9,12 +9,7 @@ import training_support as support
 
 JOB = Path(__file__).with_name("phase_job.py")
 
-pytestmark = [
-    pytest.mark.training,
-    pytest.mark.skipif(
-        not support.mindspore_python().exists(), reason="no MindSpore environment: run `make setup`, step mindspore"
-    ),
-]
+pytestmark = support.TRAINS
 
 
 @pytest.fixture(scope="module")
@@ -104,6 +99,8 @@ def test_mindspores_own_recovery_inside_train_is_recovering_and_starts_a_segment
         pytest.param("give_up", 0, "done", "", id="a caught exception, then the end"),
         pytest.param("exit_after_failure", 1, "failed", "ZeroDivisionError", id="a caught exception, then sys.exit(1)"),
         pytest.param("exit_after_training", 1, "failed", "SystemExit", id="sys.exit with a text after training"),
+        pytest.param("quit_after_training", 3, "failed", "SystemExit", id="exit of the site module"),
+        pytest.param("raise_after_training", 1, "done", "", id="SystemExit of the job's own, which nobody is told of"),
         pytest.param("exit_well", 0, "done", "", id="sys.exit(0)"),
         pytest.param("exit_is_caught", 0, "done", "", id="sys.exit(1) that is caught, and it trains again"),
         pytest.param("leave_badly", 7, "failed", "SystemExit", id="os._exit(7)"),

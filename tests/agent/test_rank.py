@@ -7,7 +7,7 @@ import types
 import pytest
 
 import training_support as support
-from rankbeat_agent.hooks import loops, rank
+from rankbeat_agent.hooks import loops, phases, rank
 from rankbeat_agent.wire import writer
 
 MANAGEMENT = "mindspore.communication.management"
@@ -32,9 +32,9 @@ def in_a_group(monkeypatch, number, size, *, is_initialised=True):
 
 def test_rank_and_world_size_follow_a_group_that_has_changed(process, tmp_path, monkeypatch):
     in_a_group(monkeypatch, number=3, size=4)
-    process.identify(process.writer)
+    phases.identify(process.writer)
     in_a_group(monkeypatch, number=1, size=2)
-    process.identify(process.writer)
+    phases.identify(process.writer)
     process.writer.enter_phase(rank.BUILD)
 
     (ring,) = support.read_rings(tmp_path)
@@ -44,10 +44,10 @@ def test_rank_and_world_size_follow_a_group_that_has_changed(process, tmp_path, 
 
 def test_a_rank_that_has_left_its_group_stays_who_it_was(process, monkeypatch):
     in_a_group(monkeypatch, number=3, size=4)
-    process.identify(process.writer)
+    phases.identify(process.writer)
     in_a_group(monkeypatch, number=0, size=0, is_initialised=False)
 
-    process.identify(process.writer)
+    phases.identify(process.writer)
 
     assert (process.writer.rank, process.writer.world_size) == (3, 4)
 
@@ -57,7 +57,7 @@ def test_a_phase_ends_where_it_began_and_is_announced_once(process):
 
     outer, inner = process.went_into(rank.LOAD), process.went_into(rank.LOAD)
     within = process.writer.phase
-    process.came_back(outer)
+    phases.came_back(process, outer)
 
     assert (outer, inner, within, process.writer.phase) == (rank.CALLBACKS, None, rank.LOAD, rank.CALLBACKS)
 

@@ -43,3 +43,21 @@ def test_the_length_of_a_training_in_sink_mode_is_its_sinks_times_their_size():
     parameters = {"dataset_sink_mode": True, "batch_num": 20, "epoch_num": 3}
 
     assert anchoring.total_steps_of(parameters) == 60
+
+
+class _StepSync:
+    """By name what Model.train puts before all callbacks in PyNative mode."""
+
+
+@pytest.mark.parametrize(
+    ("callbacks", "target", "in_graph_mode", "expected"),
+    [
+        pytest.param([], "CPU", True, (True, True), id="graph on CPU: waited for, read"),
+        pytest.param([], "Ascend", True, (False, True), id="graph on NPU: not known to be waited for, read"),
+        pytest.param([], "GPU", True, (False, True), id="graph on GPU: likewise"),
+        pytest.param([_StepSync()], "Ascend", False, (True, True), id="PyNative: waited for, read"),
+        pytest.param([], "Ascend", False, (False, False), id="PyNative without the wait: not read"),
+    ],
+)
+def test_where_a_steps_end_is_synchronised_and_where_tensors_are_read(callbacks, target, in_graph_mode, expected):
+    assert anchoring.timing(callbacks, target, in_graph_mode) == expected

@@ -1,21 +1,20 @@
 """Taps in real training: their values by NumPy, and that nothing about the training changes."""
 
-import json
 import math
 import re
 from pathlib import Path
 
 import pytest
 
-import ring_support
 import side_support
+import tap_trainings
 import training_support as support
-from rankbeat_collector.model import reports
-from rankbeat_collector.ring import polling
-from rankbeat_contract import ring, side
+from rankbeat_contract import side
+from tap_trainings import records, reported
 
 JOB = Path(__file__).with_name("taps_job.py")
 ALL = ("gradNorm", "localNorms", "updateRatio", "attentionEntropy", "attentionSparsity")
+CLASSES = ("classLoss", *ALL)
 
 pytestmark = [
     pytest.mark.training,
@@ -32,71 +31,7 @@ def agent(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def train(tmp_path_factory, agent):
-    """A finished job, what it says of itself, its first ring and what it left on stderr; signals None: no agent."""
-
-    def trained(signals, *arguments, **configuration):
-        folder = tmp_path_factory.mktemp("job")
-        environment = _environment(folder, agent, signals, configuration)
-        done = support.run([str(support.mindspore_python()), str(JOB), *arguments], environment, folder)
-        rings = support.read_rings(folder / "rings")
-        return Trained(_answer(done.stdout), rings[0] if rings else None, done.stderr, folder / "rings")
-
-    return trained
-
-
-class Trained:
-    """A finished job."""
-
-    def __init__(self, answer, ring, stderr, rings):
-        self.answer, self.ring, self.stderr, self.rings = answer, ring, stderr, rings
-
-    @property
-    def training(self):
-        return self.answer["weights"], [step["loss"] for step in self.answer["steps"]]
-
-    def layers(self, name, step):
-        """Mean, smallest and largest by layer."""
-        return {
-            record.layer: (record.value, record.value2, record.value3)
-            for record in records(self.ring, name, step)
-            if record.head == -1
-        }
-
-    def heads(self, name, step):
-        return {
-            (record.layer, record.head): record.value for record in records(self.ring, name, step) if record.head >= 0
-        }
-
-
-def records(found, name, step):
-    return [
-        record
-        for record in found.records
-        if record.kind == ring.KIND_SCALAR and record.step == step and found.names[record.name_id].name == name
-    ]
-
-
-def reported(rings):
-    """What the node's collector tells the aggregator of the rank."""
-    pod = ring_support.a_pod()
-    source = polling.Source(str(rings), lambda: (pod,), lambda _: ())
-    made = reports.report(reports.Sender("n1", 5.0), polling.Poller(source).poll(), {}, is_late=False)
-    (rank,) = made.body["ranks"]
-    return rank
-
-
-def _environment(folder, agent, signals, configuration):
-    (folder / "rings").mkdir()
-    if signals is None:
-        return support.environment(None, None)
-    content = {"version": 2, "signals": ["loss", *signals], "attention": {"cells": ["*.softmax"]}, **configuration}
-    (folder / "monitor.json").write_text(json.dumps(content))
-    return support.environment(agent, folder / "rings", RANKBEAT_CONFIG=str(folder / "monitor.json"))
-
-
-def _answer(output):
-    found = re.search(r"^ANSWER (.*)$", output, re.MULTILINE)
-    return json.loads(found.group(1)) if found else None
+    return lambda *asked, **more: tap_trainings.train(tmp_path_factory.mktemp("job"), agent, JOB, *asked, **more)
 
 
 def by_layer(values):
@@ -158,21 +93,30 @@ def test_attention_entropy_and_sparsity_are_those_of_each_head_of_each_layer(obs
         }
 
 
-@pytest.mark.parametrize("mode", [["--dropout", "0.1"], ["--pynative"]], ids=["graph with dropout", "pynative"])
-def test_training_is_the_same_to_the_last_bit_with_every_tap(train, mode):
+@pytest.mark.parametrize(
+    ("signals", "mode"),
+    [
+        pytest.param((*CLASSES, "histograms"), ["--classes", "--dropout", "0.1"], id="graph with dropout"),
+        pytest.param((*ALL, "histograms"), ["--pynative"], id="pynative"),
+        pytest.param(("classLoss",), ["--pynative", "--classes"], id="pynative with classes"),
+    ],
+)
+def test_training_is_the_same_to_the_last_bit_with_every_tap(train, signals, mode):
+    """In PyNative apart: nn.CrossEntropyLoss's last bit depends on where tensors lie in memory (docs/taps.md)."""
     plain = train(None, *mode)
-    tapped = train((*ALL, "histograms"), *mode)
+    tapped = train(signals, *mode)
 
     assert tapped.training == plain.training
     assert tapped.ring.state.agent_errors == 0
-    assert list(tapped.ring.scalars("grad_norm")) == [1, 2, 3, 4]
+    for signal, name in (("gradNorm", "grad_norm"), ("classLoss", "class_loss")):
+        assert list(tapped.ring.scalars(name)) == ([1, 2, 3, 4] if signal in signals else [])
     assert tapped.ring.scalars("taps_refused_total") == {1: 0.0}
     assert reported(tapped.rings)["taps"] == {"refused": 0, "unresolved_paths": []}
 
 
 def test_a_checkpoint_holds_the_same_parameters(train):
-    plain = train(None, "--checkpoint")
-    tapped = train(ALL, "--checkpoint")
+    plain = train(None, "--classes", "--checkpoint")
+    tapped = train(CLASSES, "--classes", "--checkpoint")
 
     assert tapped.answer["checkpoint"] == plain.answer["checkpoint"]
     assert list(tapped.ring.scalars("grad_norm")) == [1, 2, 3, 4]
@@ -186,30 +130,44 @@ def test_a_fixed_loss_scale_is_not_in_the_norm(train):
 
 
 def test_data_parallel_ranks_have_one_norm_and_train_as_without_the_tap(tmp_path, agent):
-    said, norms, local = {}, {}, {}
-    for which, signals in (("plain", None), ("tapped", ("gradNorm", "localNorms"))):
+    said, norms, local, classes = {}, {}, {}, {}
+    for which, signals in (("plain", None), ("tapped", ("gradNorm", "localNorms", "classLoss"))):
         folder = tmp_path / which
         folder.mkdir()
-        launched = support.msrun(2, [str(JOB), "--distributed"], _environment(folder, agent, signals, {}), folder)
-        answers = [_answer(launched.logs[f"worker_{rank}.log"]) for rank in (0, 1)]
+        launched = support.msrun(
+            2, [str(JOB), "--distributed", "--classes"], tap_trainings.environment(folder, agent, signals, {}), folder
+        )
+        answers = [tap_trainings.answer(launched.logs[f"worker_{rank}.log"]) for rank in (0, 1)]
         said[which] = [(answer["weights"], [step["loss"] for step in answer["steps"]]) for answer in answers]
         for found in support.read_rings(folder / "rings"):
             norms[found.state.rank] = found.scalars("grad_norm")
             local[found.state.rank] = [record.value for record in records(found, "local_norm", 2)]
+            classes[found.state.rank] = [record.value for record in records(found, "class_loss", 2)]
 
     assert said["tapped"] == said["plain"]
     assert list(norms[0]) == [1, 2, 3, 4]
     assert norms[0] == norms[1]
     assert local[0] != local[1]
+    assert classes[0] != classes[1]
+
+
+def test_the_losses_of_all_classes_together_are_the_steps_loss(train):
+    tapped = train(["classLoss"], "--classes", "--dropout", "0.1")
+
+    for step in tapped.answer["steps"]:
+        losses = tapped.heads("class_loss", step["step"])
+        total = sum(loss * step["labels"][each] for (_, each), loss in losses.items())
+        assert total / sum(step["labels"]) == pytest.approx(float(step["loss"]), rel=1e-5)
 
 
 def test_what_the_parallel_mode_makes_wrong_is_refused_even_where_it_is_known_only_when_the_step_compiles(train):
-    tapped = train(("gradNorm", "localNorms"), "--shard-later")
+    tapped = train(("gradNorm", "localNorms", "classLoss"), "--classes", "--shard-later")
 
     assert tapped.answer is not None
     assert tapped.ring.scalars("grad_norm") == {}
     assert tapped.ring.scalars("local_norm") == {}
-    assert set(tapped.ring.scalars("taps_refused_total").values()) == {2.0}
+    assert tapped.ring.scalars("class_loss") == {}
+    assert set(tapped.ring.scalars("taps_refused_total").values()) == {3.0}
     assert "gradNorm is not observed: parallel mode hybrid_parallel shards what it reads" in tapped.stderr
 
 
@@ -260,11 +218,12 @@ def test_only_parameters_that_the_monitor_means_are_looked_at(train):
 
 
 def test_a_batch_of_a_size_that_is_not_known_compiles(train):
-    plain = train(None, "--dynamic")
-    tapped = train(ALL, "--dynamic")
+    plain = train(None, "--classes", "--dynamic")
+    tapped = train(CLASSES, "--classes", "--dynamic")
 
     assert tapped.training == plain.training
     assert set(tapped.layers("attention_entropy", 1)) == {0, 1}
+    assert set(tapped.layers("class_loss", 1)) == {-1}
 
 
 def test_sampled_steps_alone_are_read(train):

@@ -79,4 +79,8 @@ def test_a_pattern_that_is_none_is_named():
 
 
 def test_values_are_grouped_by_layer_and_those_of_none_come_last():
-    assert notes.grouped([1, None, 0, 1], [1.0, 2.0, 3.0, 4.0]) == [(0, [3.0]), (1, [1.0, 4.0]), (-1, [2.0])]
+    assert notes.grouped([1, None, 0, 1], [1.0, 2.0, 3.0, 4.0]) == [
+        notes.Group(0, [3.0]),
+        notes.Group(1, [1.0, 4.0]),
+        notes.Group(-1, [2.0]),
+    ]

@@ -13,12 +13,7 @@ import training_support as support
 JOB = Path(__file__).with_name("job.py")
 LOSS = re.compile(r"^step (\d+) loss (\S+)$", re.MULTILINE)
 
-pytestmark = [
-    pytest.mark.training,
-    pytest.mark.skipif(
-        not support.mindspore_python().exists(), reason="no MindSpore environment: run `make setup`, step mindspore"
-    ),
-]
+pytestmark = support.TRAINS
 
 
 @pytest.fixture(scope="module")
@@ -39,13 +34,18 @@ def trained(folder, agent, *arguments, **variables):
     return done, support.read_rings(rings)
 
 
+@pytest.fixture(scope="module", params=[(), ("--pynative",)], ids=["graph", "pynative"])
+def two_ranks(request):
+    """The command of a job of two ranks."""
+    return [str(JOB), "--distributed", "--steps", "30", *request.param]
+
+
 @pytest.fixture(scope="module")
-def distributed(tmp_path_factory, agent):
+def distributed(tmp_path_factory, agent, two_ranks):
     """Two ranks under msrun, with the agent."""
     folder = tmp_path_factory.mktemp("distributed")
     (folder / "rings").mkdir()
-    job = [str(JOB), "--distributed", "--steps", "30"]
-    launched = support.msrun(2, job, support.environment(agent, folder / "rings"), folder)
+    launched = support.msrun(2, two_ranks, support.environment(agent, folder / "rings"), folder)
     return launched, support.read_rings(folder / "rings")
 
 
@@ -77,10 +77,10 @@ def test_a_step_interval_is_gap_and_in_step_and_starts_with_the_second_step(dist
     assert [record.value for record in others] == pytest.approx([record.value2 + record.value3 for record in others])
 
 
-def test_weights_and_output_are_the_same_as_without_the_agent(distributed, tmp_path):
+def test_weights_and_output_are_the_same_as_without_the_agent(distributed, two_ranks, tmp_path):
     launched, _ = distributed
 
-    plain = support.msrun(2, [str(JOB), "--distributed", "--steps", "30"], support.environment(None, None), tmp_path)
+    plain = support.msrun(2, two_ranks, support.environment(None, None), tmp_path)
 
     def said(launch):
         return [re.findall(r"^(?:step|rank) .*$", launch.logs[f"worker_{rank}.log"], re.MULTILINE) for rank in (0, 1)]

@@ -21,7 +21,7 @@ PYTHON_39 = next(iter(Path.home().glob(".pyenv/versions/3.9.*/bin/python")), Non
 
 CLAIMED = """
 import os, sys, time
-from rankbeat_agent.wire import writer
+from rankbeat_agent.wire import records, writer
 ring = writer.claim(sys.argv[1], 32768, 2, 1, time.time_ns())
 """
 
@@ -70,7 +70,9 @@ def test_a_ring_is_allocated_whole_and_names_its_process(agent, tmp_path):
 
 
 def test_a_full_ring_goes_round_and_keeps_the_newest_records(agent, tmp_path):
-    finished(agent, tmp_path, CLAIMED + "for n in range(1000): ring.note(1, 0, n, n, n, n, n)\nring.publish(1)")
+    finished(
+        agent, tmp_path, CLAIMED + "for n in range(1000): records.note(ring, 1, 0, n, n, n, n, n)\nring.publish(1)"
+    )
 
     (ring,) = support.read_rings(tmp_path)
     assert ring.refused == 0
@@ -103,6 +105,8 @@ def test_a_forked_child_writes_nothing_and_the_parents_lock_stays(agent, tmp_pat
     [
         pytest.param("", "done", "", id="end of the script"),
         pytest.param("sys.exit(0)", "done", "", id="sys.exit"),
+        pytest.param("exit(1)", "failed", "SystemExit", id="exit of the site module"),
+        pytest.param("quit()", "done", "", id="quit of the site module"),
         pytest.param("raise KeyError('secret')", "failed", "KeyError", id="exception"),
         pytest.param("sys.excepthook = print; raise KeyError", "failed", "KeyError", id="hook that forgets ours"),
         pytest.param("os._exit(0)", "done", "", id="os._exit"),
@@ -112,10 +116,10 @@ def test_a_forked_child_writes_nothing_and_the_parents_lock_stays(agent, tmp_pat
 def test_how_the_process_ended_is_its_last_phase(agent, tmp_path, program, phase, exception):
     claimed = """
 import os, sys
-from rankbeat_agent.hooks import rank
+from rankbeat_agent.hooks import endings, rank
 os.environ["RANKBEAT_RING_DIR"] = sys.argv[1]
 rank.RANK.claim()
-rank.RANK.watch_endings()
+endings.watch(rank.RANK)
 """
     with writing(agent, tmp_path, claimed + program) as process:
         process.communicate(timeout=60)
@@ -125,12 +129,12 @@ rank.RANK.watch_endings()
 
 
 ENDLESS = """
-ids = [ring.intern(f"name{n}") for n in range(100)]
+ids = [records.intern(ring, f"name{n}") for n in range(100)]
 n = 0
 while True:
-    ring.note(2, ids[n % 100], n, n, n * 0.5, n * 0.25, n * 0.125, n % 7, n % 5)
-    ring.mark_entered(n, n)
-    ring.mark_ended(n, n, 3)
+    records.note(ring, 2, ids[n % 100], n, n, n * 0.5, n * 0.25, n * 0.125, n % 7, n % 5)
+    records.mark_entered(ring, n, n)
+    records.mark_ended(ring, n, n, 3)
     if n % 3 == 0:
         ring.publish(n)
     n += 1
@@ -191,7 +195,7 @@ ring.rank, ring.world_size = 0, 1
 ring.publish(1)
 sys.stdin.readline()
 for n in range(100_000):
-    ring.note(1, 0, n, n, n * 0.5, n * 0.25, n * 0.125)
+    records.note(ring, 1, 0, n, n, n * 0.5, n * 0.25, n * 0.125)
     ring.publish(n)
 """
     with writing(agent, folder, CLAIMED + program) as process:
@@ -213,26 +217,26 @@ for n in range(100_000):
 @pytest.mark.parametrize(
     "program",
     [
-        pytest.param("ring.note(2, 0, 2**70, 1, 1.0)", id="step beyond 64 bits"),
-        pytest.param("ring.note(2, 0, 1, 1, 10**400)", id="number beyond a double"),
-        pytest.param("ring.note(2, 0, 1, 1, 'much')", id="no number"),
-        pytest.param("ring.note(2, 0, 1, 1, None)", id="nothing"),
-        pytest.param("ring.note(2, 0, 1, 1, 1.0, layer=40000)", id="layer beyond 16 bits"),
-        pytest.param("ring.note(2, -1, 1, 1, 1.0)", id="name that is not interned"),
-        pytest.param("ring.mark_entered(2**70, 1)", id="begin of a step beyond 64 bits"),
-        pytest.param("ring.mark_finished(2**70, 1)", id="end of a step beyond 64 bits"),
-        pytest.param("ring.mark_ended('x', 1, 3)", id="end of a step that is no number"),
-        pytest.param("ring.intern('l\u00f6ss')", id="name that is not ASCII"),
-        pytest.param("ring.intern('x' * 65)", id="name of 65 letters"),
-        pytest.param("ring.intern('')", id="empty name"),
-        pytest.param("ring.intern(None)", id="name that is no text"),
-        pytest.param("[ring.intern(f'x{n}') for n in range(127)]", id="name too many"),
+        pytest.param("records.note(ring, 2, 0, 2**70, 1, 1.0)", id="step beyond 64 bits"),
+        pytest.param("records.note(ring, 2, 0, 1, 1, 10**400)", id="number beyond a double"),
+        pytest.param("records.note(ring, 2, 0, 1, 1, 'much')", id="no number"),
+        pytest.param("records.note(ring, 2, 0, 1, 1, None)", id="nothing"),
+        pytest.param("records.note(ring, 2, 0, 1, 1, 1.0, layer=40000)", id="layer beyond 16 bits"),
+        pytest.param("records.note(ring, 2, -1, 1, 1, 1.0)", id="name that is not interned"),
+        pytest.param("records.mark_entered(ring, 2**70, 1)", id="begin of a step beyond 64 bits"),
+        pytest.param("records.mark_ended(ring, 2**70, 1, 3)", id="end of a step beyond 64 bits"),
+        pytest.param("records.mark_ended(ring, 'x', 1, 3)", id="end of a step that is no number"),
+        pytest.param("records.intern(ring, 'l\u00f6ss')", id="name that is not ASCII"),
+        pytest.param("records.intern(ring, 'x' * 65)", id="name of 65 letters"),
+        pytest.param("records.intern(ring, '')", id="empty name"),
+        pytest.param("records.intern(ring, None)", id="name that is no text"),
+        pytest.param("[records.intern(ring, f'x{n}') for n in range(127)]", id="name too many"),
     ],
 )
 def test_what_does_not_fit_raises_nothing_and_is_counted(agent, tmp_path, program):
-    before = "ring.note(2, ring.intern('loss'), 5, 1, 2.5); ring.intern('second')\n"
+    before = "records.note(ring, 2, records.intern(ring, 'loss'), 5, 1, 2.5); records.intern(ring, 'second')\n"
 
-    finished(agent, tmp_path, CLAIMED + before + program + "\nring.note(2, 0, 7, 1, 3.5)\nring.publish(1)")
+    finished(agent, tmp_path, CLAIMED + before + program + "\nrecords.note(ring, 2, 0, 7, 1, 3.5)\nring.publish(1)")
 
     (ring,) = support.read_rings(tmp_path)
     assert (ring.state.refused, ring.scalars("loss")) == (1, {5: 2.5, 7: 3.5})
@@ -260,7 +264,8 @@ ring.publish(2**60)
 
 
 def test_a_name_is_interned_once_with_unit_and_type(agent, tmp_path):
-    program = "print([ring.intern(*each) for each in [('a',), ('n', 'bytes', True), ('a',), ('n',)]]); ring.publish(1)"
+    named = "[('a',), ('n', 'bytes', True), ('a',), ('n',)]"
+    program = f"print([records.intern(ring, *each) for each in {named}]); ring.publish(1)"
 
     output = finished(agent, tmp_path, CLAIMED + program)
 
@@ -270,7 +275,7 @@ def test_a_name_is_interned_once_with_unit_and_type(agent, tmp_path):
 
 
 def test_layer_head_and_spread_of_a_number_are_its_records(agent, tmp_path):
-    program = "ring.note(2, ring.intern('entropy'), 5, 9, 1.0, 0.5, 2.0, 3, 11); ring.publish(1)"
+    program = "records.note(ring, 2, records.intern(ring, 'entropy'), 5, 9, 1.0, 0.5, 2.0, 3, 11); ring.publish(1)"
 
     finished(agent, tmp_path, CLAIMED + program)
 
@@ -280,17 +285,18 @@ def test_layer_head_and_spread_of_a_number_are_its_records(agent, tmp_path):
 
 
 def test_a_rank_that_trains_compiles_nothing_that_only_readers_or_rare_cases_need(agent, tmp_path):
-    steps = "ring.note(2, ring.intern('loss'), 5, 1, 2.5); ring.mark_ended(6, 2, 3); ring.enter_phase(4)"
+    steps = "records.note(ring, 2, records.intern(ring, 'loss'), 5, 1, 2.5); records.mark_ended(ring, 6, 2, 3)\n"
+    steps += "ring.enter_phase(4)"
     names = "print(sorted(name for name in sys.modules if name.startswith('rankbeat_') or name == 'typing'))"
 
     output = finished(agent, tmp_path, CLAIMED + steps + "\n" + names)
 
-    expected = ["rankbeat_agent", "rankbeat_agent.wire", "rankbeat_agent.wire.writer"]
+    expected = ["rankbeat_agent", *(f"rankbeat_agent.wire{part}" for part in ("", ".records", ".writer"))]
     assert output == f"{[*expected, 'rankbeat_contract', 'rankbeat_contract.ring']}\n"
 
 
 def test_the_end_of_a_step_is_a_step_and_a_phase(agent, tmp_path):
-    finished(agent, tmp_path, CLAIMED + "ring.mark_entered(6, 2**40); ring.mark_ended(7, 2**58, 4)")
+    finished(agent, tmp_path, CLAIMED + "records.mark_entered(ring, 6, 2**40); records.mark_ended(ring, 7, 2**58, 4)")
 
     (ring,) = support.read_rings(tmp_path)
     state = ring.state
@@ -303,7 +309,7 @@ def test_the_agent_runs_on_python_3_9(agent, tmp_path):
     imports = "import rankbeat_agent.wire.room, rankbeat_agent.wire.fitting, rankbeat_contract.names\n"
     imports += "from rankbeat_agent.wire import side\n"
     round_trip = """
-ring.note(2, ring.intern('loss'), 7, 1, 2.5, 0.0, 0.0)
+records.note(ring, 2, records.intern(ring, 'loss'), 7, 1, 2.5, 0.0, 0.0)
 ring.publish(1)
 side.claim_side(sys.argv[1], ring.run_id, 65536).write(1, "run", 0, b"{}")
 print(sys.version_info[:2])

@@ -22,25 +22,25 @@ WRITER = (
     RSS
     + """
 import json, sys, time, tracemalloc
-from rankbeat_agent.wire import side as wire, writer
+from rankbeat_agent.wire import records, side as wire, writer
 from rankbeat_contract import side
 ring = writer.claim(sys.argv[1], 1 << 20, 0, 0, time.time_ns())
 file = wire.claim_side(sys.argv[1], ring.run_id, 1 << 20)
 ring.rank, ring.world_size = 0, 1
 ring.publish(time.monotonic_ns())
-ids = [ring.intern(f"name{n}") for n in range(100)]
+ids = [records.intern(ring, f"name{n}") for n in range(100)]
 payload = side.pack_histogram(0.0, 1.0, [1] * 64)
 
 def write(first, count):
     for n in range(first, first + count):
         now = time.monotonic_ns()
-        ring.mark_entered(n, now)
-        ring.mark_ended(n, now, 4)
-        ring.note(1, 0, n, now, 0.5, 0.25, 0.125)
+        records.mark_entered(ring, n, now)
+        records.mark_ended(ring, n, now, 4)
+        records.note(ring, 1, 0, n, now, 0.5, 0.25, 0.125)
         if n % 5 == 0:
-            ring.note(2, ids[n % 100], n, now, n * 0.5)
-            ring.note(2, -1, n, now, 1.0)
-            ring.intern(f"one too many {n}" * 9)
+            records.note(ring, 2, ids[n % 100], n, now, n * 0.5)
+            records.note(ring, 2, -1, n, now, 1.0)
+            records.intern(ring, f"one too many {n}" * 9)
             ring.publish(now)
         if n % 500 == 0:
             file.write(side.HISTOGRAM, "w", n, payload)

@@ -38,7 +38,7 @@ def volume(tmp_path):
 
 CLAIM = """
 import os, sys, time
-from rankbeat_agent.wire import side, writer
+from rankbeat_agent.wire import records, side, writer
 
 def claim(local_rank=0, attempt=0, file_bytes=1 << 20, rank=None):
     ring = writer.claim(sys.argv[1], file_bytes, attempt, local_rank, time.time_ns())
@@ -57,8 +57,8 @@ CLAIM_ENDLESS = (
 ring = claim()
 wait()
 for n in range(50_000):
-    ring.note(1, 0, n, n, n * 0.5, n * 0.25, n * 0.125)
-    ring.mark_ended(n, n, 3)
+    records.note(ring, 1, 0, n, n, n * 0.5, n * 0.25, n * 0.125)
+    records.mark_ended(ring, n, n, 3)
     ring.publish(n)
 """
 )
@@ -160,7 +160,7 @@ for local_rank in range(64):
     if os.fork() == 0:
         ring = claim(local_rank)
         for n in range(20_000):
-            ring.note(1, 0, n, n, n * 0.5, n * 0.25, n * 0.125)
+            records.note(ring, 1, 0, n, n, n * 0.5, n * 0.25, n * 0.125)
         ring.publish(1)
         os.write(tell, b"x")
         time.sleep(600)
@@ -243,7 +243,7 @@ def test_what_a_process_killed_in_its_claim_left_is_deleted_when_the_volume_is_f
 def test_two_jobs_in_one_pod_write_apart_and_the_newer_one_is_shown(agent, volume):
     folder = volume(16 * MIB)
     program = CLAIM + "rings = [claim(n, attempt=ATTEMPT) for n in range(2)]\n"
-    program += "[ring.note(1, 0, ATTEMPT * 100 + n, n, ATTEMPT, 0, 0) for n in range(50) for ring in rings]\n"
+    program += "[records.note(ring, 1, 0, ATTEMPT * 100 + n, n, ATTEMPT, 0, 0) for n in range(50) for ring in rings]\n"
     program += "[ring.publish(1) for ring in rings]\nwait()"
     poller = reading.a_poller(folder.parents[4], POD)
     with writing(agent, folder, program.replace("ATTEMPT", "1")) as first:

@@ -17,7 +17,7 @@ import pytest
 
 import files_support as support
 from rankbeat_collector.errors import SettingsError
-from rankbeat_collector.files import audit, keys, merging, reading
+from rankbeat_collector.files import audit, keys, merging, reading, settings
 from rankbeat_collector.sidecar import options
 from rankbeat_collector.sidecar.loop import Loop
 from rankbeat_contract import names, side
@@ -124,10 +124,50 @@ def test_a_changed_configuration_is_followed_and_one_that_is_wrong_or_gone_chang
         child.send_signal(signal.SIGTERM)
         code = child.wait(10)
 
-    actions = [json.loads(line)["action"] for path in out.glob(audit.PATTERN) for line in path.read_text().splitlines()]
+    entries = [json.loads(line) for path in out.glob(audit.PATTERN) for line in path.read_text().splitlines()]
+    changes = [(entry["what"], entry["fields"]) for entry in entries if entry["action"] == "changed"]
     assert code == 0
-    assert actions.count("changed") == 1
+    assert changes == [(str(config), ["outputs.files[0].format"])]
     assert steps(out) == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "fields"),
+    [
+        ("{}", "{}", ()),
+        ("", '{"experiment": "a"}', ("experiment",)),
+        (
+            '{"outputs": {"ranks": "one", "audit": true}}',
+            '{"outputs": {"ranks": "all", "audit": true}}',
+            ("outputs.ranks",),
+        ),
+        ('{"outputs": {"files": []}}', '{"outputs": {"files": [{"format": "csv"}]}}', ("outputs.files[0].format",)),
+        ('{"monitors": [{"name": "a"}, {"name": "b"}]}', '{"monitors": [{"name": "a"}]}', ("monitors[1].name",)),
+        ('{"a": 1}', '{"a": null}', ("a",)),
+    ],
+    ids=["nothing", "from no file", "one of two", "an entry more", "an entry less", "to null"],
+)
+def test_fields_that_differ_are_named_and_no_others(before: str, after: str, fields: tuple[str, ...]) -> None:
+    named = settings.changed(before, after)
+
+    assert named == fields
+
+
+def test_switching_the_audit_log_off_is_its_last_entry(tmp_path: Path) -> None:
+    out, config = tmp_path / "out", support.a_configuration(tmp_path, "jsonl", audit=True)
+    ring = support.a_ring(tmp_path / "rings")
+    with support.a_sidecar(tmp_path / "rings", out, config) as child:
+        ring.step(1)
+        wait(lambda: list(out.rglob("rank-0*.jsonl")))
+        replaced(config, config.read_text().replace('"audit": true', '"audit": false'))
+        wait(lambda: out.with_suffix(".log").read_bytes().count(b"outputs folder=") == 2)
+        child.send_signal(signal.SIGTERM)
+        child.wait(10)
+
+    (log,) = out.glob(audit.PATTERN)
+    last = json.loads(log.read_text().splitlines()[-1])
+    assert (last["action"], last["fields"]) == ("changed", ["outputs.audit"])
+    assert audit.verified(log) == last["number"]
 
 
 def test_before_there_is_a_configuration_or_a_ring_it_waits(tmp_path: Path) -> None:

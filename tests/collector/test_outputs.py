@@ -47,6 +47,7 @@ ALL_NUMBERS: dict[str, Any] = {
         "baseline_loss": Numbers(8.0, 0.5),
         "baseline_step_interval_seconds": Numbers(0.02, 0.001),
         "eval_accuracy": Numbers(0.75),
+        "class_loss": Numbers(1.5, 0.5, 2.5),
         "user_reward": Numbers(1.25),
         "mine_ratio": Numbers(0.5),
     },

@@ -60,8 +60,10 @@ def test_the_program_serves_the_same_series_with_the_tier_of_each_rank(tmp_path:
         finally:
             child.kill()
 
-    assert 'rankbeat_rank_tier{monitor="llm",namespace="team-a",node="n1",rank="3",tier="perf_file"} 1.0' in text
+    seen_by = 'tier="perf_file",timing="dispatch"'
+    assert f'rankbeat_rank_tier{{monitor="llm",namespace="team-a",node="n1",rank="3",{seen_by}}} 1.0' in text
     assert 'rankbeat_step{monitor="llm",namespace="team-a",node="n1",rank="3"} 7.0' in text
-    assert 'rankbeat_rank_tier{monitor="log",namespace="team-a",node="n1",rank="",tier="log_tail"} 1.0' in text
+    seen_by = 'tier="log_tail",timing="dispatch"'
+    assert f'rankbeat_rank_tier{{monitor="log",namespace="team-a",node="n1",rank="",{seen_by}}} 1.0' in text
     assert 'rankbeat_loss{monitor="log",namespace="team-a",node="n1",rank=""} 2.5' in text
     assert 'rankbeat_collector_rings{node="n1"} 0.0' in text

@@ -82,3 +82,7 @@ def test_a_file_that_is_no_ring_is_refused(tmp_path):
 
     assert (status, parts) == (1, {})
     assert "is no ring of version 1" in error
+
+
+def test_a_reader_is_fifty_lines():
+    assert len(READER.read_text().splitlines()) <= 50

@@ -48,9 +48,10 @@ def letters(kind):
 def test_each_field_has_the_offset_and_type_of_the_definition(heading, defined):
     format_, offset = "<", ring.CRC.size
     for begin, kind, _ in rows(heading):
-        assert int(begin) == offset
+        if int(begin) > offset:
+            format_ += f"{int(begin) - offset}x"
         format_ += letters(kind)
-        offset += struct.calcsize("<" + letters(kind))
+        offset = int(begin) + struct.calcsize("<" + letters(kind))
 
     assert format_ == re.sub(r"[0-9]+x$", "", defined.format)
 

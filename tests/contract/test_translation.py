@@ -6,7 +6,7 @@ from rankbeat_contract import metrics, monitor, translation
 from rankbeat_contract.translation import KEPT, REFUSED, TRANSLATED, measured
 from rankbeat_contract.translation.keys import KEYS
 from rankbeat_contract.translation.outcomes import DEFAULT_SIGNALS
-from rankbeat_contract.translation.refusals import DEVICE_METRICS, REFUSALS
+from rankbeat_contract.translation.refusals import CALLBACKS, DEVICE_METRICS, REFUSALS
 
 
 def spec(**config: object) -> dict[str, object]:
@@ -63,12 +63,15 @@ def test_the_long_one_of_an_article():
         "timestamp_precision": "microsecond",
     }
 
-    assert spec(**config) == {
+    translated = translation.translated(config)
+
+    assert [outcome.key for outcome in translated.refused] == ["metrics[2].type"]
+    assert translated.spec == {
         "experiment": "bert_base",
         "sampling": {"interval": 20},
         "metrics": [{"name": "loss", "interval": 5, "filter": "value < 100 and value > 1e-3"}],
         "attention": {"cells": ["encoder.layers.3.attention.softmax"]},
-        "signals": [*DEFAULT_SIGNALS, "attentionEntropy", "images"],
+        "signals": [*DEFAULT_SIGNALS, "attentionEntropy"],
         "outputs": {"directory": "mnt/monitor", "files": [{"format": "jsonl", "flushInterval": "500ms"}]},
         "collector": {"mode": "sidecar"},
     }
@@ -119,6 +122,10 @@ def test_what_is_collected_anyway_needs_no_signal_and_takes_none_away():
             {"export_options": {"include_grad": True, "include_input_shape": True}},
             {"signals": [*DEFAULT_SIGNALS, "gradNorm", "inputShapes"]},
             id="export options",
+        ),
+        pytest.param({"class_loss": True}, {"signals": [*DEFAULT_SIGNALS, "classLoss"]}, id="loss by class"),
+        pytest.param(
+            {"metrics": ["per_class_loss", "class_loss"]}, {"signals": [*DEFAULT_SIGNALS, "classLoss"]}, id="of metrics"
         ),
         pytest.param(
             {"advanced_memory_stats": {"enable": True, "dump_on_oom": True}},
@@ -172,7 +179,6 @@ def test_each_shape_is_translated(config, expected):
         pytest.param({"metrics": [{"name": "loss", "filter": "eval('x')"}]}, "is no comparison", id="filter"),
         pytest.param({"metrics": [{"source": "encoder.layers.3.dense"}]}, "names no value that can be read", id="path"),
         pytest.param({"metrics": [{"name": "throughput", "interval": 5}]}, "write spec.sampling", id="own interval"),
-        pytest.param({"metrics": ["class_loss"]}, "rankbeat.log", id="loss by class"),
         pytest.param({"output_type": ["prometheus"]}, "there is no output 'prometheus'", id="output"),
         pytest.param({"enable": False}, "label the pod template", id="off"),
         pytest.param({"enable": "yes"}, "neither true nor false", id="no switch"),
@@ -205,7 +211,12 @@ def test_what_cannot_be_is_refused_with_the_reason(config, reason):
     [
         pytest.param({"hardware_metrics": {"npu_utilization": True}}, "utilization_ratio", id="row 15"),
         pytest.param({"hardware_metrics": ["temperature"]}, "temperature_celsius", id="row 17"),
-        pytest.param({"alert_threshold": {"memory": 90, "temperature": 85}}, "memory_used_bytes", id="row 72"),
+        pytest.param({"alert_threshold": {"memory": 90, "temperature": 85}}, "memory_used_bytes", id="row 72, bare"),
+        pytest.param(
+            {"callbacks": [{"name": "GpuUtilCallback", "check_interval": 5, "alert_threshold": {"memory": 85}}]},
+            "memory_used_bytes",
+            id="row 72",
+        ),
         pytest.param({"device_monitor": {"enable": True}}, "power_watts", id="row 99"),
     ],
 )
@@ -213,6 +224,58 @@ def test_what_only_the_node_can_measure_is_answered_with_the_metric_that_does(co
     (text,) = refusals(**config).values()
 
     assert metrics.ACCELERATOR_FIGURES[figure].name in text
+
+
+def test_each_callback_of_a_list_is_answered_by_its_name():
+    callbacks = [{"name": "GpuUtilCallback"}, {"type": "AccuracyCallback"}, {"type": "MFLossMonitor"}, 7]
+
+    answers = refusals(callbacks=callbacks)
+
+    assert answers == {
+        "callbacks[0]": REFUSALS["GpuUtilCallback"],
+        "callbacks[1]": REFUSALS["AccuracyCallback"],
+        "callbacks[2]": CALLBACKS,
+        "callbacks[3]": CALLBACKS,
+    }
+
+
+@pytest.mark.parametrize("key", ["monitor", "Monitor", "_monitor", "set_lr", "set_grad_clip", "BaseMonitor", "config"])
+def test_words_of_articles_for_what_does_not_exist_are_answered_not_corrected(key):
+    (text,) = refusals(**{key: True}).values()
+
+    assert "there is no key" not in text
+    assert "did you mean" not in text
+
+
+@pytest.mark.parametrize(
+    ("metric", "signals"),
+    [
+        pytest.param({"source": "layers.3.attention.softmax", "type": "image"}, ["attentionEntropy"], id="attention"),
+        pytest.param({"name": "grad_norm", "type": "image"}, ["gradNorm"], id="scalar"),
+        pytest.param({"name": "weights", "type": "image"}, ["histograms"], id="weights"),
+        pytest.param({"name": "grad_norm", "type": "histogram"}, ["gradNorm"], id="histogram of a scalar"),
+    ],
+)
+def test_a_type_that_would_show_something_else_is_refused_and_the_value_itself_is_not(metric, signals):
+    translated = translation.translated({"metrics": [metric]})
+
+    assert [outcome.key for outcome in translated.refused] == ["metrics[0].type"]
+    assert translated.spec["signals"] == [*DEFAULT_SIGNALS, *signals]
+
+
+@pytest.mark.parametrize(
+    ("metric", "signal"),
+    [({"name": "images", "type": "image"}, "images"), ({"name": "weights", "type": "histogram"}, "histograms")],
+    ids=["inputs as images", "weights as histograms"],
+)
+def test_a_type_of_what_the_signal_writes_is_that_signal(metric, signal):
+    assert spec(metrics=[metric]) == {"signals": [*DEFAULT_SIGNALS, signal]}
+
+
+def test_how_many_images_has_an_outcome_wherever_it_is_written():
+    outcomes = translation.translated({"max_images": 4, "metrics": [{"name": "images", "max_images": 2}]}).outcomes
+
+    assert {(o.key, o.verdict) for o in outcomes} >= {("max_images", KEPT), ("metrics[0].max_images", KEPT)}
 
 
 def test_two_keys_that_disagree_are_refused_and_two_that_agree_are_not():

@@ -28,9 +28,9 @@ def trainer(command: str, **limits: str) -> dict[str, dict[str, object]]:
     return {"container": container, "pod": pod}
 
 
-def training_job(name: str, namespace: str, **changes: object) -> dict[str, object]:
+def training_job(name: str, namespace: str, mode: str = "graph", **changes: object) -> dict[str, object]:
     """One pod with two real ranks, in the trainer's image: MindSpore is found by the image's own PYTHONPATH only."""
-    return a_job(name, namespace, **trainer(TRAINING), backoffLimit=2, **changes)
+    return a_job(name, namespace, **trainer(f"{TRAINING} --mode {mode}"), backoffLimit=2, **changes)
 
 
 def log_of(product: Product, namespace: str, job: str) -> str:

@@ -13,6 +13,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 from rankbeat_contract import names, ring
 
 REPO = Path(__file__).resolve().parents[2]
@@ -29,6 +31,16 @@ def mindspore_python() -> Path:
 def mindformers_python() -> Path:
     """The interpreter of the MindFormers environment, which has a MindSpore of its own."""
     return REPO / "build/mindformers/bin/python"
+
+
+def _trains(python: Path, remedy: str) -> list[pytest.MarkDecorator]:
+    return [pytest.mark.training, pytest.mark.skipif(not python.exists(), reason=f"no {python}: run `{remedy}`")]
+
+
+TRAINS = _trains(mindspore_python(), "python3 dev/setup.py --only uv mindspore")
+"""Marks of what trains with MindSpore."""
+TRAINS_MINDFORMERS = _trains(mindformers_python(), "python3 dev/setup.py --only uv mindformers")
+"""Marks of what trains with MindFormers."""
 
 
 def pod_folder(folder: Path) -> Path:

@@ -35,12 +35,9 @@ _OWN = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - path
 class _Loader:
     """Loads a module as its own loader does, then has it patched."""
 
-    def __init__(self, inner: "Any", started_wall_ns: int) -> None:
+    def __init__(self, inner: "Any") -> None:
         self.inner = inner
-        self.started_wall_ns = started_wall_ns
-
-    def create_module(self, spec: "Any") -> "Any":
-        return self.inner.create_module(spec)
+        self.create_module = inner.create_module
 
     def exec_module(self, module: "Any") -> None:
         # First, so that MindSpore's graph parser, which asks inspect for sources, finds the real loader.
@@ -52,7 +49,7 @@ class _Loader:
                 sys.path = [_OWN, *path]
             from rankbeat_agent.hooks import patches  # noqa: PLC0415 - only where MindSpore is
 
-            patches.patch(module, self.started_wall_ns)
+            patches.patch(module, RankbeatFinder.started_wall_ns)
         except Exception as error:  # noqa: BLE001 - a door: the module is whole without us
             if sys.stderr is not None:
                 sys.stderr.write(f"rankbeat: {module.__name__} not hooked: {error!r}; training goes on unseen\n")
@@ -63,9 +60,8 @@ class _Loader:
 class RankbeatFinder:
     """Finds the modules of PATCHED by asking the finders after it."""
 
-    def __init__(self) -> None:
-        self.started_wall_ns = time.time_ns()
-        """Start of the process, about 10 ms late."""
+    started_wall_ns = time.time_ns()
+    """Start of the process, about 10 ms late."""
 
     def find_spec(self, name: str, path: "Any" = None, target: "Any" = None) -> "Optional[Any]":
         if name not in PATCHED:
@@ -75,7 +71,7 @@ class RankbeatFinder:
             spec = None if find is None else find(name, path, target)
             if spec is not None:
                 if hasattr(spec.loader, "exec_module"):
-                    spec.loader = _Loader(spec.loader, self.started_wall_ns)
+                    spec.loader = _Loader(spec.loader)
                 return spec
         return None
 

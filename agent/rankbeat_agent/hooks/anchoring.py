@@ -1,6 +1,6 @@
 """Where a train() call stands in the run, and what its times mean: decided once, before its first step."""
 
-from typing import Any, Dict
+from typing import Any, Dict, Iterable, Tuple
 
 from rankbeat_agent.wire.writer import Writer
 from rankbeat_contract import ring
@@ -32,11 +32,19 @@ def reads_tensors(writer: Writer, parameters: Parameters) -> bool:
         return bool(source == "logged")
     from mindspore import context  # noqa: PLC0415 - imported by the job
 
-    # PyNative: Model.train puts a _StepSync before all callbacks. Graph mode is proven to be synchronised at
-    # step end on CPU only; elsewhere durations are called dispatch times until someone with hardware knows better.
     in_graph_mode = context.get_context("mode") == context.GRAPH_MODE
-    on_cpu = context.get_context("device_target") == "CPU"
-    has_sync = any(type(callback).__name__ == "_StepSync" for callback in parameters["list_callback"])
-    is_synced = has_sync or (in_graph_mode and on_cpu)
+    is_synced, is_read = timing(parameters["list_callback"], context.get_context("device_target"), in_graph_mode)
     writer.flags = (writer.flags & ~ring.TIMING_SYNCED) | (ring.TIMING_SYNCED if is_synced else 0)
-    return is_synced or in_graph_mode
+    return is_read
+
+
+def timing(callbacks: Iterable[Any], target: str, in_graph_mode: bool) -> Tuple[bool, bool]:  # noqa: FBT001
+    """Whether the device is known to have been waited for at the end of a step, and whether scalars are read there.
+
+    PyNative: Model.train puts a _StepSync before all callbacks. Graph mode: MindSpore's scheduler waits for all streams
+    at the end of a step (docs/sources.md, MindSpore), seen on CPU only. On other devices durations are called dispatch
+    times until someone with hardware has looked, and scalars are read at sampled steps alone: were the source wrong,
+    such a step would wait for its device.
+    """
+    has_sync = any(type(callback).__name__ == "_StepSync" for callback in callbacks)
+    return has_sync or (in_graph_mode and target == "CPU"), has_sync or in_graph_mode

@@ -3,10 +3,12 @@
 from time import monotonic_ns
 
 from rankbeat_agent.hooks import rank
+from rankbeat_agent.wire import records
 from rankbeat_contract import names, ring
 
 _NAN = float("nan")
 _SECOND_NS = 1e-9
+_NAMES = (names.SCALAR_CHECKPOINT_DURATION, names.SCALAR_CHECKPOINT_STEP)
 _IDS: "list[int]" = []
 """Ids of the two names once they are in the ring."""
 
@@ -17,9 +19,11 @@ def saved(process: rank.Rank, begun_ns: int) -> None:
     if writer is None:
         return
     if not _IDS:
-        _IDS.append(writer.intern(names.SCALAR_CHECKPOINT_DURATION, "seconds"))
-        _IDS.append(writer.intern(names.SCALAR_CHECKPOINT_STEP))
+        _IDS.extend(records.intern(writer, name, unit) for name, unit in zip(_NAMES, ("seconds", "")))
     now = monotonic_ns()
     step = max(0, writer.step)
-    for name_id, value in zip(_IDS, ((now - begun_ns) * _SECOND_NS, step)):
-        writer.note(ring.KIND_SCALAR, name_id, step, now, value, _NAN, _NAN)
+    # What is saved before the first train() is noted: nothing has been decided by then.
+    signals = None if process.steps is None else process.steps.signals
+    for name, name_id, value in zip(_NAMES, _IDS, ((now - begun_ns) * _SECOND_NS, step)):
+        if signals is None or signals.takes(name, step, value):
+            records.note(writer, ring.KIND_SCALAR, name_id, step, now, value, _NAN, _NAN)

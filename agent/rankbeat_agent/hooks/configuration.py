@@ -6,7 +6,8 @@ replaces it whole). A file that is no configuration leaves what was read before 
 
 import json
 import os
-from typing import Any, Dict, FrozenSet, List, NamedTuple, Optional, Tuple
+import re
+from typing import Any, Dict, FrozenSet, Iterable, List, NamedTuple, Optional, Tuple
 
 from rankbeat_agent.hooks import patches, rank
 from rankbeat_agent.hooks.sampling import AUTO, Change, Sampling
@@ -15,6 +16,8 @@ from rankbeat_contract import names
 DEFAULT_SIGNALS = frozenset(("loss", "learningRate", "throughput", "memory", "evaluation", "checkpoint"))
 TAPS = frozenset(patches.TAPS)
 IN_SIDE_FILE = frozenset(("run", "histograms", "images", "forensics", "inputShapes"))
+_PREFIX = "RANKBEAT_"
+_OF_SERVICE = re.compile(r"_(?:SERVICE_HOST|SERVICE_PORT|PORT)(?:_|$)")
 Content = Dict[str, Any]
 
 
@@ -180,6 +183,22 @@ def _mark(path: str) -> Tuple[int, int]:
     return (found.st_ino, found.st_mtime_ns)
 
 
+def unknown_variables(environment: Iterable[str]) -> str:
+    """What to say of variables that begin as ours do and are none, empty where there is none of them.
+
+    Kubernetes puts the address of each Service of the namespace there too: of `rankbeat-x` as RANKBEAT_X_SERVICE_HOST,
+    RANKBEAT_X_PORT_443_TCP and the like.
+    """
+    known = [value for name, value in vars(names).items() if name.startswith("ENV_") and value.startswith(_PREFIX)]
+    ours = [name for name in sorted(environment) if name.startswith(_PREFIX) and not _OF_SERVICE.search(name)]
+    unknown = [name for name in ours if name not in known]
+    if not unknown:
+        return ""
+    from rankbeat_contract import words  # noqa: PLC0415 - only where something is wrong
+
+    return "not heeded: " + "; ".join(f"there is no variable {name}{words.nearest(name, known)}" for name in unknown)
+
+
 class Source:
     """The configuration as last read."""
 
@@ -195,6 +214,9 @@ class Source:
         mark = _mark(path)
         if mark == self.mark:
             return False
+        unknown = unknown_variables(os.environ) if self.mark is None else ""
+        if unknown:
+            process.count("environment", ValueError(unknown))
         self.mark = mark
         before = self.present
         try:

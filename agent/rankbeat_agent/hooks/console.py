@@ -8,6 +8,9 @@ from typing import Any, Iterable, Tuple
 from rankbeat_agent.hooks import rank
 
 _STDOUT = 1
+MAX_BYTES = select.PIPE_BUF
+"""Of a line: so many does a pipe take at once, and whole, where select says that it takes any."""
+_LEFT_OUT = " left_out={}\n"
 MAX_ERRORS = 10
 """Lines that could not be written, after which none is tried any more."""
 
@@ -20,8 +23,16 @@ def is_asked(ranks: str, this_rank: int, first_valid_rank: int) -> bool:
 
 
 def line(step: int, values: Iterable[Tuple[str, float]]) -> str:
-    """`rankbeat step=100 loss=2.31 learning_rate=0.0001`: pairs that no other line of a job starts with."""
-    return " ".join(["rankbeat", f"step={step}", *(f"{name}={value:.7g}" for name, value in values)]) + "\n"
+    """`rankbeat step=100 loss=2.31 learning_rate=0.0001`: pairs that no other line of a job starts with.
+
+    Where they are more than MAX_BYTES, `left_out=12` at the end counts those that found no room.
+    """
+    pairs = [f"{name}={value:.7g}" for name, value in values]
+    text = " ".join(("rankbeat", f"step={step}", *pairs)) + "\n"
+    if len(text) <= MAX_BYTES:
+        return text
+    kept = text[: MAX_BYTES - len(_LEFT_OUT)].rpartition(" ")[0]
+    return kept + _LEFT_OUT.format(len(pairs) + 1 - kept.count(" "))
 
 
 class Console:
@@ -50,8 +61,15 @@ class Console:
         if stdout is not own or stdout.fileno() != _STDOUT:
             stdout.write(text)  # a tee, a notebook: whoever replaced it gets it as he gets the job's lines
             return
-        if not select.select([], [_STDOUT], [], 0)[1]:
-            raise BlockingIOError("standard output takes nothing, its reader is slow")
-        # What the job has printed goes before, so that neither line ends up inside the other.
+        _refuse_without_room()
+        # What the job has printed goes before, so that neither line ends up inside the other. It takes room as well;
+        # where it has to wait for some, so would the job at its next line.
         stdout.flush()
+        _refuse_without_room()
         os.write(_STDOUT, text.encode())
+
+
+def _refuse_without_room() -> None:
+    """Raises: BlockingIOError where standard output has no room for MAX_BYTES."""
+    if not select.select([], [_STDOUT], [], 0)[1]:
+        raise BlockingIOError("standard output takes nothing, its reader is slow")

@@ -1,6 +1,7 @@
 """How the process ends: what left the main module, and the code that it asked to leave with."""
 
 import atexit
+import functools
 import os
 import sys
 from types import TracebackType
@@ -25,10 +26,10 @@ def _is_success(code: Any) -> bool:
 
 
 class Endings:
-    """Watches one rank's end. Exit codes are not told to atexit, so the two functions that carry them are wrapped.
+    """Watches one rank's end. Exit codes are not told to atexit, so the functions that carry them are wrapped.
 
-    Unseen stay `raise SystemExit(1)` and exit(1) of the site module after train() has returned, and signals: the
-    first two read `done`, after a signal the lock is free and the phase is the last one.
+    Unseen stay a `raise SystemExit(1)` of the job's own after train() has returned, which reads `done` since Python
+    clears the exception before it calls atexit; and signals, after which the lock is free and the phase the last one.
     """
 
     __slots__ = ("asked_class", "excepthook", "process", "training_class")
@@ -43,6 +44,9 @@ class Endings:
         atexit.register(self.exited)
         sys.exit = self._noted_exit(sys.exit)
         os._exit = self._noted_leave(os._exit)
+        site = sys.modules.get("_sitebuiltins")
+        if site is not None:  # python -S has no exit() and quit()
+            site.Quitter.__call__ = self._noted_quit(site.Quitter.__call__)
 
     def forget(self) -> None:
         """It trains again: whatever asked to end the process, or left train(), was caught."""
@@ -56,32 +60,41 @@ class Endings:
             self.asked_class = kind.__name__
 
     def watch_exceptions(self) -> None:
-        """Stand before the present except hook.
-
-        After init() once more: MindSpore's own hook, set there, forgets every hook set after its import
-        (communication/_comm_helper.py, _set_elegant_exit_handle).
-        """
+        """Stand before the present except hook."""
         previous = sys.excepthook
         if previous is self.excepthook:
             return
 
         def excepthook(kind: Type[BaseException], value: BaseException, trace: Optional[TracebackType]) -> None:
-            self.crashed(kind.__name__)
+            self.crashed(kind.__name__, value)
             previous(kind, value, trace)
 
         self.excepthook = sys.excepthook = excepthook
 
+    def asked(self, code: Any) -> None:
+        """The process is asked to end with code. The last one counts, since each may be caught."""
+        if self.process.writer is not None:
+            self.asked_class = "" if _is_success(code) else self.training_class or "SystemExit"
+
     def _noted_exit(self, leave: Callable[..., Any]) -> Callable[..., Any]:
         # No `def exit(code)`: to refuse two arguments is sys.exit's own business.
         def noted(*code: Any) -> Any:
-            if self.process.writer is not None:
-                # Caught or not, the last one counts: a success that follows a failure is what the process ends with.
-                self.asked_class = "" if not code or _is_success(code[0]) else self.training_class or "SystemExit"
+            self.asked(code[0] if code else None)
             return leave(*code)
 
         noted.__name__ = noted.__qualname__ = "exit"
         noted.__module__ = "sys"
         noted.__doc__ = leave.__doc__
+        return noted
+
+    def _noted_quit(self, leave: Callable[..., Any]) -> Callable[..., Any]:
+        """exit() and quit() of the site module."""
+
+        @functools.wraps(leave)
+        def noted(quitter: Any, code: Any = None) -> Any:
+            self.asked(code)
+            return leave(quitter, code)
+
         return noted
 
     def _noted_leave(self, leave: Callable[..., Any]) -> Callable[..., Any]:
@@ -99,8 +112,13 @@ class Endings:
         noted.__doc__ = leave.__doc__
         return noted
 
-    def crashed(self, class_name: str) -> None:
+    def crashed(self, class_name: str, value: Optional[BaseException] = None) -> None:
         """Say that this process ends by an exception; the first one counts."""
+        try:
+            if self.process.steps is not None and value is not None:
+                self.process.steps.failed(value)
+        except Exception as error:  # noqa: BLE001 - a door: how it ended is said all the same
+            self.process.count("forensics", error)
         try:
             self._end(rank.FAILED, class_name)
         except Exception as error:  # noqa: BLE001 - a door: the user's exception goes its way
@@ -122,10 +140,21 @@ class Endings:
         try:
             # A hook of the user's that forgets ours: Python itself remembers what left the main module.
             if _left_main_module(getattr(sys, "last_traceback", None)):
-                self.crashed(getattr(sys.last_type, "__name__", ""))
+                self.crashed(getattr(sys.last_type, "__name__", ""), sys.last_value)
             elif self.asked_class:
                 self.crashed(self.asked_class)
             else:
                 self._end(rank.DONE)
         except Exception as error:  # noqa: BLE001 - a door
             self.process.count("exit", error)
+
+
+def watch(process: "rank.Rank") -> None:
+    """Learn how the process is going to end.
+
+    To be called again after each init(): MindSpore's own hook, set there, forgets every hook set after its import
+    (communication/_comm_helper.py, _set_elegant_exit_handle).
+    """
+    if process.endings is None:
+        process.endings = Endings(process)
+    process.endings.watch_exceptions()

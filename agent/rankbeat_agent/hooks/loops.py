@@ -6,7 +6,7 @@ The heartbeat tier: steps, dispatch times and phases. No tensor is read once the
 import sys
 from typing import Any, Callable, Dict, Tuple
 
-from rankbeat_agent.hooks import patches, rank
+from rankbeat_agent.hooks import patches, phases, rank
 from rankbeat_contract import ring
 
 
@@ -88,9 +88,10 @@ class Loop:
         self.parameters["cur_step_num"] -= 1
         if writer is not None:
             seen = self.process.seen()
+            seen.failed(value)
             seen.ended_ns = 0
             seen.flush(writer)
-            self.process.left_training(writer, kind, value)
+            phases.left_training(self.process, writer, kind, value)
 
 
 LOOP = Loop(rank.RANK)

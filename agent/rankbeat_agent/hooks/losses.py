@@ -33,7 +33,7 @@ class Meaning(NamedTuple):
     global_batch: int = 0
     """Samples of the whole job in a step, 0 where the job does not say."""
     has_own_monitor: bool = False
-    """Whether the job itself reads all outputs at each step (MFLossMonitor), so that reading them after it waits for
+    """Whether the job itself reads outputs of each step (MFLossMonitor, LossMonitor): reading them after it waits for
     nothing."""
     norm_limit: Optional[float] = None
     """Global norm from which MindFormers leaves out the optimizer step (use_skip_data_by_global_norm)."""
@@ -77,9 +77,10 @@ def is_left_out(outputs: Tuple[Any, ...], norm_limit: Optional[float]) -> bool:
     return norm is not None and norm_limit is not None and not norm < norm_limit
 
 
-def _monitor(parameters: Parameters) -> Any:
+def _monitor(parameters: Parameters, kind: str) -> Any:
+    """The job's first callback of the class called kind."""
     for callback in parameters.get("list_callback") or ():
-        if any(base.__name__ == "MFLossMonitor" for base in type(callback).__mro__):
+        if any(base.__name__ == kind for base in type(callback).__mro__):
             return callback
     return None
 
@@ -105,7 +106,7 @@ def _divisors(monitor: Any, stages: int) -> Tuple[int, ...]:
 
 def meaning(parameters: Parameters, rank: int, world_size: int) -> Meaning:
     """How to read this job's loss on this rank."""
-    monitor = _monitor(parameters)
+    monitor = _monitor(parameters, "MFLossMonitor")
     # What the job has logged is corrected, and None where it is not valid.
     stages, is_zero_bubble_v = (1, False) if parameters.get("rankbeat") else _pipeline()
     first = 0 if is_zero_bubble_v else (stages - 1) * (world_size // stages)
@@ -117,7 +118,9 @@ def meaning(parameters: Parameters, rank: int, world_size: int) -> Meaning:
         is_valid=stages <= 1 or (rank == 0 if is_zero_bubble_v else rank >= first),
         first_valid_rank=first if stages > 1 else 0,
         global_batch=int(getattr(monitor, "global_batch_size", parameters.get("global_batch_size", 0)) or 0),
-        has_own_monitor=monitor is not None or parameters.get("rankbeat") == "logged",
+        # LossMonitor reads the loss at each step, however seldom it prints (mindspore 2.10.0).
+        has_own_monitor=(monitor or _monitor(parameters, "LossMonitor")) is not None
+        or parameters.get("rankbeat") == "logged",
         norm_limit=float(limit) if limit and getattr(cell, "use_skip_data_by_global_norm", False) is True else None,
     )
 

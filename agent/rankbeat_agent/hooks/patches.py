@@ -13,7 +13,7 @@ import rankbeat_contract  # noqa: F401 - found while our folder is on sys.path, 
 
 TYPE_CHECKING = False  # typing costs milliseconds where nobody has imported it
 if TYPE_CHECKING:
-    from typing import Any, Callable, Optional
+    from typing import Any, Callable, Iterable, Optional
 
 _INIT_COMM, _BUILD, _LOAD, _CHECKPOINT, _EVAL = 0, 1, 2, 5, 6
 """Phases as ring.PHASES numbers them: the ring's module is compiled when a ring is claimed."""
@@ -23,6 +23,7 @@ TAPS = (
     "updateRatio",
     "attentionEntropy",
     "attentionSparsity",
+    "classLoss",
     "histograms",
     "images",
     "expertLoad",
@@ -58,17 +59,7 @@ def _entered(phase: int) -> "Optional[int]":
     return before
 
 
-def _done(phase: int, begun_ns: int, result: "Any") -> None:
-    process = _hooks("rank").RANK
-    if phase == _INIT_COMM:
-        process.joined()
-    elif phase == _CHECKPOINT:
-        _hooks("checkpoints").saved(process, begun_ns)
-    elif phase == _EVAL and process.steps is not None:
-        process.steps.evaluated(result)
-
-
-def _phase(method: "Callable[..., Any]", phase: int) -> "Callable[..., Any]":
+def _phase(_owner: "Any", method: "Callable[..., Any]", phase: int) -> "Callable[..., Any]":
     """method, its time announced as a phase of this rank."""
 
     @functools.wraps(method)
@@ -79,15 +70,15 @@ def _phase(method: "Callable[..., Any]", phase: int) -> "Callable[..., Any]":
         begun_ns = monotonic_ns()
         try:
             result = method(*args, **kwargs)
-            door("phase", _done, phase, begun_ns, result)
+            door("phase", lambda: _hooks("phases").done(_hooks("rank").RANK, phase, begun_ns, result))
         finally:
-            door("phase", lambda: _hooks("rank").RANK.came_back(before))
+            door("phase", lambda: _hooks("phases").came_back(_hooks("rank").RANK, before))
         return result
 
     return observed
 
 
-def _training(method: "Callable[..., Any]", position: int) -> "Callable[..., Any]":
+def _training(_owner: "Any", method: "Callable[..., Any]", position: int) -> "Callable[..., Any]":
     """Model.train or Model.fit with our callbacks around the job's, its parameter at position."""
 
     @functools.wraps(method)
@@ -100,46 +91,23 @@ def _training(method: "Callable[..., Any]", position: int) -> "Callable[..., Any
     return observed
 
 
-def _stepping(owner: "Any") -> None:
-    """Calls of a cell that are steps of a loop of the job's own.
+def _stepping(owner: "Any", method: "Callable[..., Any]", _argument: None) -> "Callable[..., Any]":
+    """A cell's __call__, whose calls are steps of a loop of the job's own.
 
     Graphs are compiled from construct() and never see this; within a step that someone else sees it costs one look.
     """
 
-    @functools.wraps(owner.__call__)
+    @functools.wraps(method)
     def observed(self: "Any", *args: "Any", **kwargs: "Any") -> "Any":
         call = super(owner, self).__call__
         if driven:
             return call(*args, **kwargs)
         return _hooks("loops").step(self, call, args, kwargs)
 
-    owner.__call__ = observed
+    return observed
 
 
-def _wrap(owner: "Any", wrapper: "Callable[..., Any]", *places: "Any") -> None:
-    """Wrap what owner has of (name, argument); versions differ."""
-    for name, argument in places:
-        if hasattr(owner, name):
-            setattr(owner, name, wrapper(getattr(owner, name), argument))
-
-
-def _patch_communication(module: "Any") -> None:
-    # What all ways to a communication group go through, mint's init_process_group too.
-    _wrap(module, _phase, ("init", _INIT_COMM), ("_init_with_store", _INIT_COMM))
-
-
-def _patch_model(module: "Any") -> None:
-    _wrap(module.Model, _training, ("train", 2), ("fit", 4))
-    builds = (("build", _BUILD), ("infer_train_layout", _BUILD), ("infer_predict_layout", _BUILD))
-    _wrap(module.Model, _phase, *builds, ("eval", _EVAL), ("predict", _EVAL))
-
-
-def _patch_checkpoints(module: "Any") -> None:
-    loads = ("load_checkpoint", "load_param_into_net", "load_distributed_checkpoint", "load_segmented_checkpoints")
-    _wrap(module, _phase, ("save_checkpoint", _CHECKPOINT), *((name, _LOAD) for name in (*loads, "load_hf_checkpoint")))
-
-
-def _asks_for(*words: str) -> bool:
+def _asks_for(words: "Iterable[str]") -> bool:
     """Whether the monitor may ask for one of words; to know surely costs milliseconds in every process."""
     path = os.environ.get("RANKBEAT_CONFIG", "")
     text = os.environ.get("RANKBEAT_SIGNALS", "")
@@ -149,50 +117,52 @@ def _asks_for(*words: str) -> bool:
     return any(word in text for word in words)
 
 
-def _install_taps() -> None:
-    if _asks_for(*TAPS):
-        _hooks("taps").install(_hooks("configuration").present())
-
-
-def _patch_cell_wrapper(module: "Any") -> None:
-    _stepping(module.TrainOneStepCell)
-    # Before anything is compiled, and only where the monitor asks: parsing it takes time in every process.
-    door("taps", _install_taps)
-
-
-def _patch_optimizer(module: "Any") -> None:
-    _stepping(module.Optimizer)
-
-
-def _patch_template(module: "Any") -> None:
-    if _asks_for("monitorConfig"):
-        _hooks("mindformers").patch_template(module)
-
-
-def _patch_graph_trainer(module: "Any") -> None:
-    if _asks_for("monitorConfig"):
-        _hooks("mindformers").patch_trainer(module)
+def _hand_on(module: "Any", hook: str, function: str, *words: str) -> None:
+    if not words or _asks_for(words):
+        getattr(_hooks(hook), function)(module)
 
 
 def patch(module: "Any", process_started_wall_ns: int) -> None:
     """Wrap what module has for us, in a process that started then."""
     global started_wall_ns  # noqa: PLW0603 - what the ring's header says
     started_wall_ns = process_started_wall_ns
-    _PATCHES[module.__name__](module)
+    for wrapper, argument, owner_name, *names in _WRAPPED.get(module.__name__, ()):
+        owner = getattr(module, owner_name) if owner_name else module
+        for name in names:
+            if hasattr(owner, name):  # versions differ
+                setattr(owner, name, wrapper(owner, getattr(owner, name), argument))
+    if module.__name__ in _HANDED_ON:
+        door("patch", _hand_on, module, *_HANDED_ON[module.__name__])
 
 
-_PATCHES: "dict[str, Callable[[Any], None]]" = {
-    "mindspore.communication.management": _patch_communication,
-    "mindspore.train.model": _patch_model,
-    "mindspore.train.serialization": _patch_checkpoints,
-    "mindspore.parallel.checkpoint_transform": _patch_checkpoints,
-    "mindspore.nn.wrap.cell_wrapper": _patch_cell_wrapper,
-    "mindspore.nn.optim.optimizer": _patch_optimizer,
-    "mindspore.experimental.optim.optimizer": _patch_optimizer,
-    "mindformers.checkpoint.checkpoint": _patch_checkpoints,
-    "mindformers.tools.register.template": _patch_template,
-    "mindformers.trainer.trainer": _patch_graph_trainer,
-    "mindformers.pynative.callback.callback": lambda module: _hooks("pynative").patch_handler(module),
-    "mindformers.pynative.trainer.trainer": lambda module: _hooks("pynative").patch_trainer(module),
+_CHECKPOINTS = (
+    (_phase, _CHECKPOINT, "", "save_checkpoint"),
+    (_phase, _LOAD, "", "load_checkpoint", "load_param_into_net", "load_distributed_checkpoint"),
+    (_phase, _LOAD, "", "load_segmented_checkpoints", "load_hf_checkpoint"),
+)
+_OPTIMIZER = ((_stepping, None, "Optimizer", "__call__"),)
+_WRAPPED: "dict[str, tuple[Any, ...]]" = {
+    # What all ways to a communication group go through, mint's init_process_group too.
+    "mindspore.communication.management": ((_phase, _INIT_COMM, "", "init", "_init_with_store"),),
+    "mindspore.train.model": (
+        (_training, 2, "Model", "train"),
+        (_training, 4, "Model", "fit"),
+        (_phase, _BUILD, "Model", "build", "infer_train_layout", "infer_predict_layout"),
+        (_phase, _EVAL, "Model", "eval", "predict"),
+    ),
+    "mindspore.train.serialization": _CHECKPOINTS,
+    "mindspore.parallel.checkpoint_transform": _CHECKPOINTS,
+    "mindspore.nn.wrap.cell_wrapper": ((_stepping, None, "TrainOneStepCell", "__call__"),),
+    "mindspore.nn.optim.optimizer": _OPTIMIZER,
+    "mindspore.experimental.optim.optimizer": _OPTIMIZER,
+    "mindformers.checkpoint.checkpoint": _CHECKPOINTS,
 }
-"""The modules of PATCHED in autoload/sitecustomize.py."""
+"""By module: wrapper, its argument, class or the module itself, names of what is wrapped."""
+_HANDED_ON: "dict[str, tuple[str, ...]]" = {
+    "mindspore.nn.wrap.cell_wrapper": ("tapping", "patch_cells", *TAPS),
+    "mindformers.tools.register.template": ("mindformers", "patch_template", "monitorConfig"),
+    "mindformers.trainer.trainer": ("mindformers", "patch_trainer", "monitorConfig"),
+    "mindformers.pynative.callback.callback": ("pynative", "patch_handler"),
+    "mindformers.pynative.trainer.trainer": ("pynative", "patch_trainer"),
+}
+"""By module: who patches it further and by which function; only where the monitor asks for one of the words, if any."""

@@ -93,6 +93,8 @@ class Trained:
         """train() is over."""
         seen = self.process.seen()
         if seen.depth:
+            # Where a callback raised, what the trainer had logged of the step by then.
+            seen.parameters["net_outputs"] = logged(seen.parameters["cur_step_num"])
             seen.broke_off(kind, value)
             seen.came_out(kind, value)
         patches.driven = False

@@ -1,4 +1,4 @@
-"""What this process is: its ring, its rank, its phase; and how the agent fails."""
+"""This process as a rank: its ring, and the phases that it goes into; phases.py says what follows them."""
 
 import os
 import sys
@@ -11,7 +11,7 @@ from rankbeat_contract import ring
 
 TYPE_CHECKING = False  # typing costs milliseconds where nobody has imported it
 if TYPE_CHECKING:
-    from typing import Any, Optional, Type
+    from typing import Any, Optional
 
     from rankbeat_agent.hooks.endings import Endings
 
@@ -80,39 +80,6 @@ class Rank:
             self.steps = steps.Steps(self)
         return self.steps
 
-    def watch_endings(self) -> None:
-        """Learn how the process is going to end; to be called once more after each init() (endings.py says why)."""
-        if self.endings is None:
-            from rankbeat_agent.hooks import endings  # noqa: PLC0415 - not what a start waits for
-
-            self.endings = endings.Endings(self)
-        self.endings.watch_exceptions()
-
-    def identify(self, writer: "wire.Writer") -> None:
-        """Take rank and world size from MindSpore, which may have changed; without init() it is rank 0 of 1."""
-        management = sys.modules["mindspore.communication.management"]
-        if management.GlobalComm.INITED:
-            writer.rank, writer.world_size = int(management.get_rank()), int(management.get_group_size())
-        elif writer.rank == ring.UNKNOWN:
-            writer.rank, writer.world_size = 0, 1
-
-    def starts_training(self, writer: "wire.Writer") -> None:
-        """This thread is about to train."""
-        self.thread = get_ident()
-        self.identify(writer)
-        self.watch_endings()
-        if self.endings is not None:
-            self.endings.forget()
-        writer.flags &= ~(ring.HEARTBEAT | ring.LOSS_INVALID)
-
-    def left_training(
-        self, writer: "wire.Writer", kind: "Optional[Type[BaseException]]", value: "Optional[BaseException]"
-    ) -> None:
-        """train() has ended, by an exception of class kind or with None; it fails only if the process ends by it."""
-        writer.enter_phase(RECOVERING if kind is not None and issubclass(kind, Exception) else BETWEEN)
-        if kind is not None and self.endings is not None:
-            self.endings.left_training(kind, value)
-
     def went_into(self, phase: int) -> "Optional[int]":
         """Announce a phase of the training thread; the one to come back to, None where nothing was announced."""
         if phase == INIT_COMM:
@@ -122,23 +89,14 @@ class Rank:
             return None
         before = writer.phase
         if phase == INIT_COMM:
-            self.watch_endings()
+            from rankbeat_agent.hooks import endings  # noqa: PLC0415 - not what a start waits for
+
+            endings.watch(self)
             before = before or BUILD
         elif phase == before:
             return None
         writer.enter_phase(phase)
         return before
-
-    def joined(self) -> None:
-        """init() has returned: this process has a rank, and MindSpore has set its except hook."""
-        if self.writer is not None:
-            self.watch_endings()
-            self.identify(self.writer)
-
-    def came_back(self, before: int) -> None:
-        """The phase that went_into() announced is over."""
-        if self.writer is not None:
-            self.writer.enter_phase(before)
 
     def leave_to_parent(self) -> None:
         """In a forked child: the ring is the parent's."""

@@ -1,9 +1,8 @@
 """What is observed beside the times of a step: taken at sampled steps, written to the ring when steps are flushed."""
 
-import math
 import sys
 from time import process_time
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
 
 from rankbeat_agent.hooks import (
     baseline,
@@ -14,16 +13,15 @@ from rankbeat_agent.hooks import (
     memory,
     rank,
     rates,
+    reading,
     sampling,
-    sidefile,
 )
+from rankbeat_agent.wire import records
 from rankbeat_agent.wire.writer import Writer
 from rankbeat_contract import names, ring
 
 _NAN = float("nan")
 _MAX_STEP = sys.maxsize
-_LARGEST_EXPONENT = 709.0
-"""Of e, as a double."""
 MEMORY_NS = 1_000_000_000
 """Memory is read so often at most: a cold read of /proc costs 30 us."""
 CONSTANTS_NS = 10_000_000_000
@@ -52,11 +50,16 @@ class Signals:
         self.configuration = configuration.Configuration()
         self.meant = losses.Meaning()
         self.own: Dict[int, deciding.Own] = {}
+        """What the monitor asks of single metrics that are sampled, by id."""
+        self.others: Dict[str, deciding.Own] = {}
+        """Of those that come by the clock, or when the job says them, by name."""
         self.rule = sampling.Rule(sampling.Sampling(1, 0))
         self.next_common = self.next_sample = 0
         self.take: Take = self._general
         self.reads_loss = self.reads_tensors = self.looks = False
         """looks: whether something is read at each step, not only at the sampled ones."""
+        self.reads_each = False
+        """Whether reading a step that is not sampled waits for nothing."""
         self.has_more = False
         """Whether the job's outputs are more than one number."""
         self.rate: Optional[rates.Reader] = None
@@ -81,7 +84,7 @@ class Signals:
         """
         known = self.ids.get(name)
         if known is None:
-            known = self.ids[name] = writer.intern(name, unit, name.endswith("_total"))
+            known = self.ids[name] = records.intern(writer, name, unit, name.endswith("_total"))
         return known
 
     def id_of_jobs(self, writer: Writer, name: str) -> Optional[int]:
@@ -102,7 +105,10 @@ class Signals:
         self.rate = None
         self.rate_step = self.rate_ns = self.memory_ns = self.constants_ns = 0
         self.looks = self.has_more = False
-        for what, decide in deciding.PARTS:
+        self._decide(writer, parameters, deciding.PARTS)
+
+    def _decide(self, writer: Writer, parameters: Parameters, parts: Iterable[Tuple[str, Any]]) -> None:
+        for what, decide in parts:
             try:
                 decide(self, writer, parameters)
             except Exception as error:  # noqa: BLE001, PERF203 - a door: what a user's optimizer or dataset raises
@@ -130,8 +136,8 @@ class Signals:
         """After the first step of a train() call: what its outputs are."""
         outputs = parameters.get("net_outputs")
         self.has_more = not hasattr(outputs, "item") or getattr(outputs, "size", 1) != 1
-        reads_each = self.meant.has_own_monitor or bool(writer.flags & ring.TIMING_SYNCED)
-        if self.reads_tensors and reads_each and losses.has_overflow(outputs):
+        self.reads_each = self.meant.has_own_monitor or bool(writer.flags & ring.TIMING_SYNCED)
+        if self.reads_tensors and self.reads_each and losses.has_overflow(outputs):
             self.looks = True
         self.choose()
 
@@ -184,17 +190,24 @@ class Signals:
 
     def add(self, name_id: int, step: int, now_ns: int, value: float) -> None:
         """Take a sampled number, if it is due and its filter lets it."""
+        if self.forensics is not None:
+            self.forensics.sampled[name_id] = (step, value)
         own = self.own.get(name_id)
         if self.is_due(name_id, step) and (own is None or own.keeps is None or own.keeps(value)):
             self.notes.append((name_id, step, now_ns, value))
+
+    def takes(self, name: str, step: int, value: float) -> bool:
+        """Whether to keep a number that comes at no sampled step."""
+        own = self.others.get(name)
+        return own is None or own.takes(step, value)
 
     def sample(self, writer: Writer, step: int, parameters: Parameters, now_ns: int) -> None:
         """Take what is due at this step."""
         first = len(self.notes)
         try:
             if self.reads_tensors:
-                self._sample_outputs(writer, step, parameters, now_ns)
-            self._sample_requested(writer, step, parameters, now_ns)
+                reading.outputs(self, writer, step, parameters, now_ns)
+            reading.requested(self, writer, step, parameters, now_ns)
         finally:
             if step >= self.next_common:
                 self.next_common = self.rule.next_step(step)
@@ -206,52 +219,6 @@ class Signals:
             by_id = {name_id: name for name, name_id in self.ids.items()}
             self.console.say(step, [(by_id[note[0]], note[3]) for note in self.notes[first:]])
 
-    def _sample_outputs(self, writer: Writer, step: int, parameters: Parameters, now_ns: int) -> None:
-        outputs: Any = parameters.get("net_outputs")
-        is_skipped, has_rate = False, False
-        if losses.has_overflow(outputs):
-            is_skipped = losses.is_left_out(outputs, self.meant.norm_limit)
-            if is_skipped:
-                self.add(self.id_of(writer, names.SCALAR_SKIPPED), step, now_ns, 1.0)
-            for name, value in losses.figures(outputs):
-                has_rate = has_rate or name == names.SCALAR_LEARNING_RATE
-                self.add(self.id_of(writer, name), step, now_ns, value)
-        if self.reads_loss:
-            loss = self.loss_of(outputs)
-            # A step that the job itself leaves out says nothing by a loss that is no number.
-            if loss is not None and not (is_skipped and not math.isfinite(loss)):
-                self.add(self.loss_id, step, now_ns, loss)
-                if self.perplexity_id >= 0:
-                    # min() of a NaN and a number is the first of them: NaN stays NaN.
-                    perplexity = math.exp(min(loss, _LARGEST_EXPONENT))
-                    self.add(self.perplexity_id, step, now_ns, perplexity)
-        if has_rate:
-            self.rate = None
-        elif self.rate is not None and step >= self.rate_step and self.is_due(self.rate_id, step):
-            self._sample_rate(self.rate, step, now_ns)
-
-    def _sample_rate(self, reader: rates.Reader, step: int, now_ns: int) -> None:
-        self.rate_step = step + rates.RATE_STEPS
-        if now_ns < self.rate_ns:
-            return
-        self.rate_ns = now_ns + rates.SCHEDULE_NS if reader.is_costly else 0
-        self.rate = None  # where it raises: counted once, not tried again
-        self.add(self.rate_id, step, now_ns, reader.read(step))
-        self.rate = reader
-
-    def _sample_requested(self, writer: Writer, step: int, parameters: Parameters, now_ns: int) -> None:
-        if self.shapes is not None:
-            self.shapes.sample(sidefile.present(self.process), step, parameters)
-        if self.custom is not None:
-            for name, value in self.custom.sample(step, parameters).items():
-                name_id = self.id_of_jobs(writer, name)
-                if name_id is not None:
-                    self.add(name_id, step, now_ns, value)
-        if self.configuration.has_taps:
-            module = sys.modules.get("rankbeat_agent.hooks.taps")
-            if module is not None and module.TAPS is not None:
-                module.TAPS.sample(writer, step, now_ns, self.configuration.signals)
-
     def loss_of(self, outputs: Any) -> Optional[float]:
         """The loss as the job's own log says it, None where there is none."""
         loss = losses.loss_of(outputs)
@@ -262,11 +229,12 @@ class Signals:
 
     # At each step, where something asks for that.
 
-    def look(self, writer: Writer, step: int, parameters: Parameters) -> None:
+    def look(self, writer: Writer, step: int, parameters: Parameters, *, is_sampled: bool) -> None:
         """Count overflows, and remember what forensics asks for."""
         outputs: Any = parameters.get("net_outputs")
         is_skipped = False
-        if losses.has_overflow(outputs):
+        is_read = self.reads_tensors and (is_sampled or self.reads_each)
+        if is_read and losses.has_overflow(outputs):
             is_skipped = losses.is_left_out(outputs, self.meant.norm_limit)
             self.overflows += bool(losses.number(outputs[losses.OVERFLOW]))
             self.skipped += is_skipped
@@ -275,9 +243,9 @@ class Signals:
             self.constants[self.id_of(writer, names.SCALAR_OVERFLOW_STEPS)] = (self.overflows, _NAN)
             self.constants[self.id_of(writer, names.SCALAR_SKIPPED_STEPS)] = (skipped, _NAN)
         if self.forensics is not None:
-            loss = self.loss_of(outputs) if self.reads_loss else None
+            loss = self.loss_of(outputs) if is_read and self.meant.is_valid else None
             if self.forensics.take(step, loss, writer.step_mono_ns, is_skipped=is_skipped):
-                self.forensics.write(sidefile.present(self.process), writer, self, outputs)
+                self.forensics.write(self.process, writer, self, outputs)
 
     # At flushes.
 
@@ -290,7 +258,7 @@ class Signals:
         """Note an evaluation's metrics."""
         if "evaluation" in self.configuration.signals:
             for name, value in evaluation.metrics(results):
-                name_id = self.id_of_jobs(writer, name)
+                name_id = self.id_of_jobs(writer, name) if self.takes(name, step, value) else None
                 if name_id is not None:
                     self.notes.append((name_id, step, now_ns, value))
 
@@ -300,15 +268,17 @@ class Signals:
         notes = self.notes
         try:
             for name_id, step, noted_ns, value in notes:
-                writer.note(ring.KIND_SCALAR, name_id, step, noted_ns, value)
+                records.note(writer, ring.KIND_SCALAR, name_id, step, noted_ns, value)
                 if name_id == self.loss_id:
                     self.losses.take(value)
         finally:
             notes.clear()
         if now_ns >= self.memory_ns and self.statm >= 0:
             self.memory_ns = now_ns + MEMORY_NS
+            step = max(0, writer.step)
             for name, value in memory.values(self.statm, self.device):
-                writer.note(ring.KIND_SCALAR, self.id_of(writer, name, "bytes"), max(0, writer.step), now_ns, value)
+                if self.takes(name, step, value):
+                    records.note(writer, ring.KIND_SCALAR, self.id_of(writer, name, "bytes"), step, now_ns, value)
         self._flush_constants(writer, now_ns)
 
     def _flush_constants(self, writer: Writer, now_ns: int) -> None:
@@ -321,10 +291,10 @@ class Signals:
         if now_ns >= self.constants_ns:
             self.constants_ns = now_ns + CONSTANTS_NS
             for name_id, (value, value2) in self.constants.items():
-                writer.note(ring.KIND_SCALAR, name_id, max(0, writer.step), now_ns, value, value2)
+                records.note(writer, ring.KIND_SCALAR, name_id, max(0, writer.step), now_ns, value, value2)
 
     def refresh(self, writer: Writer, now_ns: int) -> bool:
-        """Read the configuration again if it changed; whether the sampling did.
+        """Read the configuration again if it changed; whether what a train() call follows did.
 
         A rank that reads a change after the step from which it holds applies it at once, and counts that.
         """
@@ -335,10 +305,14 @@ class Signals:
         if not configuration.SOURCE.refresh(self.process):
             return False
         wanted = configuration.SOURCE.present
-        # Only the sampling follows a change while the job runs; what it reads was decided when train() began.
-        self.configuration = before._replace(sampling=wanted.sampling, change=wanted.change)
+        # What is read was decided when train() began; what is kept of it and said of it follows a change at once.
+        changed = {field for field in deciding.FOLLOWING if getattr(wanted, field) != getattr(before, field)}
+        self.configuration = before._replace(
+            sampling=wanted.sampling, change=wanted.change, **{field: getattr(wanted, field) for field in changed}
+        )
         if self.configuration == before:
             return False
+        self._decide(writer, {}, [(field, deciding.FOLLOWING[field]) for field in sorted(changed)])
         change = wanted.change
         if wanted.sampling != before.sampling and change is not None and writer.step >= change.from_step:
             self.late += 1

@@ -8,7 +8,8 @@ its parameters once in a train() call, and what is taken is written to the ring 
 from time import monotonic_ns
 from typing import Any, Callable, Dict, List, Optional, Tuple, Type
 
-from rankbeat_agent.hooks import rank
+from rankbeat_agent.hooks import phases, rank
+from rankbeat_agent.wire import records
 from rankbeat_agent.wire.writer import Writer
 from rankbeat_contract import ring
 
@@ -75,7 +76,7 @@ class Steps:
         writer = self.process.writer
         if writer is None:
             return
-        self.process.starts_training(writer)
+        phases.starts_training(self.process, writer)
         self.depth = 1
         self.number = int(parameters["cur_step_num"])
         self.base = self.ended_ns = 0
@@ -158,7 +159,7 @@ class Steps:
             self.follow_signals()
         self.looks = self.signals.looks
         if self.looks:
-            self.signals.look(writer, writer.step, parameters)
+            self.signals.look(writer, writer.step, parameters, is_sampled=writer.step >= self.next_sample)
 
     def flush(self, writer: Writer) -> None:
         """Write the pending steps' records and samples, and publish the state."""
@@ -169,7 +170,7 @@ class Steps:
         for step, steps, before, entered, ended in pending:
             scale = _SECOND_NS / max(1, steps)
             interval, gap = ((ended - before) * scale, (entered - before) * scale) if before else (_NAN, _NAN)
-            writer.note(ring.KIND_STEP, 0, step, ended, interval, gap, (ended - entered) * scale)
+            records.note(writer, ring.KIND_STEP, 0, step, ended, interval, gap, (ended - entered) * scale)
             if noted is not None and before:
                 noted.intervals.take(interval)
         try:
@@ -220,15 +221,14 @@ class Steps:
             writer.enter_phase(self.outer_phase)
             return
         self.flush(writer)
-        self.process.left_training(writer, kind, value)
+        phases.left_training(self.process, writer, kind, value)
 
     def broke_off(self, kind: Optional[Type[BaseException]], value: Optional[BaseException]) -> None:
         """An exception passes: note the step whose callbacks raised it, and its loss (LossMonitor raises on NaN)."""
         writer, has_ended, self.has_ended = self.process.writer, self.has_ended, False
         if kind is None or writer is None or self.signals is None:
             return
-        if self.signals.forensics is not None:
-            self.signals.forensics.broke_off(self.process, writer, self.signals, value)
+        self.failed(value)
         if not has_ended:
             return
         self.remember_step(writer)
@@ -236,6 +236,15 @@ class Steps:
         if not issubclass(kind, RuntimeError):
             self.signals.next_common = 0  # sampled, wherever the interval is
             self.signals.sample(writer, writer.step, self.parameters, monotonic_ns())
+            self.next_sample = writer.step
+            if self.looks:
+                self.look(writer)
+
+    def failed(self, value: Optional[BaseException]) -> None:
+        """An exception passes, or ends the process: forensics may have to say something of it."""
+        writer, noted = self.process.writer, self.signals
+        if writer is not None and noted is not None and noted.forensics is not None:
+            noted.forensics.failed(self.process, writer, noted, value)
 
 
 _TRAIN, _CALLBACKS = rank.TRAIN, rank.CALLBACKS
@@ -253,12 +262,13 @@ def _doors(  # noqa: C901 - three bodies, each whole in one place for the reason
     They take the parameters that prepare() was given: RunContext.original_args() gives no others.
     """
     process, clock, train, callbacks = seen.process, monotonic_ns, rank.TRAIN, rank.CALLBACKS
+    mark_entered, mark_ended = records.mark_entered, records.mark_ended
 
     def on_step_begin(_callback: Any, _run_context: Any) -> None:
         try:
             writer = process.writer
             if writer is not None:
-                writer.mark_entered(seen.base + seen.parameters["cur_step_num"], clock())
+                mark_entered(writer, seen.base + seen.parameters["cur_step_num"], clock())
         except Exception as error:  # noqa: BLE001 - a door
             process.count("step begin", error)
 
@@ -270,7 +280,7 @@ def _doors(  # noqa: C901 - three bodies, each whole in one place for the reason
                 seen.has_ended = True
                 # What announced another phase in between, a checkpoint say, has made the stretch in `train` shorter.
                 seen.train_ns = writer.phase_since_mono_ns if writer.phase == train else 0
-                writer.mark_ended(seen.base + seen.parameters["cur_step_num"], now, callbacks)
+                mark_ended(writer, seen.base + seen.parameters["cur_step_num"], now, callbacks)
         except Exception as error:  # noqa: BLE001 - a door
             process.count("step end", error)
 

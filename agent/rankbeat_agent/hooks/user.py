@@ -5,6 +5,7 @@ from time import monotonic_ns
 from typing import Any, Dict
 
 from rankbeat_agent.hooks import evaluation, rank
+from rankbeat_agent.wire import records
 from rankbeat_contract import names, ring
 
 MAX_NAMES = 32
@@ -44,11 +45,12 @@ class _Log:
             return
         now = monotonic_ns()
         step = max(writer.step, 0)
-        for said, value in values.items():
-            name = self.name(said)
-            name_id = TRAINING.signals.id_of_jobs(writer, name) if name else None
+        signals = TRAINING.signals
+        for said, told in values.items():
+            name, value = self.name(said), float(told)
+            name_id = signals.id_of_jobs(writer, name) if name and signals.takes(name, step, value) else None
             if name_id is not None:
-                writer.note(ring.KIND_SCALAR, name_id, step, now, float(value), float("nan"), float("nan"))
+                records.note(writer, ring.KIND_SCALAR, name_id, step, now, value, float("nan"), float("nan"))
         if now >= self.publish_ns:
             self.publish_ns = now + _PUBLISH_NS
             writer.publish(now)

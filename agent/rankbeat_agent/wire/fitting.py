@@ -2,42 +2,17 @@
 
 from typing import Any
 
-from rankbeat_agent.wire.writer import UNFIT, Writer
+from rankbeat_agent.wire.writer import FIELDS, UNFIT, Writer
 from rankbeat_contract import ring
 
-_FIELDS = (
-    "sequence",
-    "written",
-    "rank",
-    "world_size",
-    "segment",
-    "names",
-    "phase",
-    "flags",
-    "-",
-    "step",
-    "entered_step",
-    "phase_since_mono_ns",
-    "step_mono_ns",
-    "entered_mono_ns",
-    "-",
-    "longest_interval_ns",
-    "agent_errors",
-    "total_steps",
-    "cpu_seconds",
-    "exception",
-    "refused",
-)
-"""The writer's attributes in the order of the file; at the dashes stand 0 and the time."""
 _RANGES = {"B": (0, 2**8 - 1), "H": (0, 2**16 - 1), "I": (0, 2**32 - 1), "Q": (0, 2**64 - 1)}
 _RANGES.update({"i": (-(2**31), 2**31 - 1), "q": (-(2**63), 2**63 - 1)})
 
 
-def state(writer: Writer, now_ns: int) -> bytes:
+def state(writer: Writer) -> bytes:
     """The writer's state behind its CRC32, each number moved into its range; what is none is 0."""
-    letters = (*ring.STATE_FORMAT[1:].split("64s")[0], "s", "I")
-    values = [getattr(writer, field, 0) for field in _FIELDS]
-    values[14] = now_ns
+    letters = (*ring.STATE_FORMAT[1:].split("64s")[0].replace("2x", ""), "s", "I")
+    values = (getattr(writer, field, 0) for field in FIELDS)
     return ring.STATE.pack(*map(_fitted, letters, values))
 
 

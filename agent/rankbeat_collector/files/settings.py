@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import dataclass, field
-from typing import Any, Mapping, Optional, Tuple
+from typing import Any, Iterator, Mapping, Optional, Tuple
 
 from rankbeat_collector.errors import SettingsError
 from rankbeat_collector.files import places
@@ -63,6 +63,24 @@ def outputs(text: str) -> Outputs:
         audit=bool(given.get("audit", False)),
         monitors=tuple(_monitors(top.get("monitors"))),
     )
+
+
+def changed(before: str, after: str) -> Tuple[str, ...]:
+    """Names of the fields in which two readable monitor.json differ, such as outputs.files[0].format."""
+    old, new = (dict(_leaves("", json.loads(text) if text.strip() else {})) for text in (before, after))
+    return tuple(sorted(name for name in {*old, *new} if name not in old or name not in new or old[name] != new[name]))
+
+
+def _leaves(name: str, value: Any) -> Iterator[Tuple[str, Any]]:
+    """Each value that holds no other, by its name."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _leaves(f"{name}.{key}" if name else key, inner)
+    elif isinstance(value, list):
+        for number, inner in enumerate(value):
+            yield from _leaves(f"{name}[{number}]", inner)
+    else:
+        yield name, value
 
 
 def _file(where: str, raw: Any) -> contract.File:

@@ -66,12 +66,12 @@ class Writing:
             self.posting = posting.Posting(asked.http, {"experiment": asked.experiment, "pod": place.pod})
             self.posting.start()
 
-    def note(self, action: str, path: Path) -> None:
+    def note(self, action: str, path: Path, **more: Sequence[str]) -> None:
         """Put an entry into the audit log, if there is one."""
         if self._audit is None:
             return
         try:
-            self._audit.note(action, str(path))
+            self._audit.note(action, str(path), **more)
         except OSError as error:
             self.audit_errors += 1
             if self.audit_errors == 1:

@@ -118,6 +118,13 @@ class Rank:
         return self.lower_tier or seen
 
     @property
+    def timing(self) -> str:
+        """synced or dispatch: what the last step's times are of; empty before the first."""
+        if self.state.step == ring.UNKNOWN:
+            return ""
+        return "synced" if self.state.flags & ring.TIMING_SYNCED else "dispatch"
+
+    @property
     def has_valid_loss(self) -> bool:
         return not self.state.flags & ring.LOSS_INVALID
 

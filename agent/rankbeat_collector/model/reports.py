@@ -181,7 +181,7 @@ def _rank(rank: Rank, mono_ns: int) -> Json:
         "updated_age_seconds": _age(state.updated_mono_ns, mono_ns),
         "longest_interval_seconds": state.longest_interval_ns / 1e9 or None,
         "median_interval_seconds": ranks.median_interval_seconds(rank.steps, state.segment),
-        "timing": "synced" if state.flags & ring.TIMING_SYNCED else "dispatch",
+        "timing": rank.timing or None,
         "total_steps": state.total_steps or None,
         "agent_on": not state.flags & ring.AGENT_OFF,
         "loss_valid": rank.has_valid_loss,

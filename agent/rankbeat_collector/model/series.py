@@ -76,9 +76,10 @@ def labelled(rank: Rank) -> Iterator[Labelled]:
             yield Labelled(names.RANK_EVALUATION, (scalar[len(names.EVALUATION_PREFIX) :],), numbers.value)
         elif scalar.startswith(names.USER_PREFIX):
             yield Labelled(names.RANK_USER_VALUE, (scalar[len(names.USER_PREFIX) :],), numbers.value)
-        elif scalar not in _KNOWN:
+        elif scalar not in _KNOWN and scalar not in _OF_LAYERS:
             yield Labelled(names.RANK_USER_VALUE, (scalar,), numbers.value)
-    for (scalar, layer), numbers in rank.layers.items():
+    of_none = {(scalar, ring.UNKNOWN): rank.latest[scalar] for scalar in _OF_LAYERS if scalar in rank.latest}
+    for (scalar, layer), numbers in {**of_none, **rank.layers}.items():
         for stat, value in zip(("mean", "min", "max"), numbers):
             # A statistic that the agent did not take is NaN; a mean that is NaN is one.
             if stat == "mean" or not math.isnan(value):
@@ -110,6 +111,15 @@ _BASELINES = {
     names.SCALAR_BASELINE_STEP_INTERVAL: names.RANK_BASELINE_STEP_INTERVAL,
 }
 _OF_LOSS = frozenset({names.SCALAR_PERPLEXITY, names.SCALAR_BASELINE_LOSS})
+_OF_LAYERS = (
+    names.SCALAR_LOCAL_NORM,
+    names.SCALAR_UPDATE_RATIO,
+    names.SCALAR_ATTENTION_ENTROPY,
+    names.SCALAR_ATTENTION_SPARSITY,
+    names.SCALAR_EXPERT_LOAD,
+    names.SCALAR_CLASS_LOSS,
+)
+"""Names whose record of no layer is one of the layers' still."""
 _KNOWN = frozenset({*_OF_SCALARS, *_BASELINES, names.SCALAR_LOSS, names.SCALAR_SKIPPED, names.SCALAR_RESIDENT_MEMORY})
 
 

@@ -34,6 +34,8 @@ class Configured:
         self._retry_at = 0.0
         """When settings that cannot be followed are tried again: a key may have been mounted since."""
         self._said = ""
+        self._text = ""
+        """What is followed."""
         self.trouble = ""
         """Why the file as it is now cannot be followed, one of rankbeat_contract.outputs.TROUBLES."""
         self.writing: Optional[Writing] = None
@@ -46,7 +48,8 @@ class Configured:
             return
         self._mark, self._retry_at = mark, now + _RETRY_SECONDS
         try:
-            made = self._made()
+            text = self._given.text if not self._given.config else _text_of(self._given.config)
+            made = self._made(text)
         except SettingsError as error:
             if error.trouble in _OF_KEYS:
                 self.close()
@@ -58,9 +61,12 @@ class Configured:
             return
         before, self.writing = self.writing, made
         self.is_valid, self._said, self.trouble = True, "", ""
+        fields, self._text = settings.changed(self._text, text), text
         if before is not None:
             before.close(now, LAST_POST_SECONDS)
-            made.note("changed", Path(self._given.config))
+            if fields:
+                audited = made if made.asked.audit else before
+                audited.note("changed", Path(self._given.config), fields=fields)
 
     def _changed(self) -> Optional[Tuple[int, int, int]]:
         if not self._given.config:
@@ -71,9 +77,9 @@ class Configured:
             return None if self.writing is None else self._mark  # one that vanishes changes nothing
         return (status.st_dev, status.st_ino, status.st_mtime_ns)
 
-    def _made(self) -> Writing:
+    def _made(self, text: str) -> Writing:
         given = self._given
-        asked = settings.outputs(given.text if not given.config else _text_of(given.config))
+        asked = settings.outputs(text)
         place = Place(given.out, asked.directory, asked.experiment, given.node, given.pod)
         mounted = Keys(
             keys.key_from(Path(given.encryption_key)) if asked.encrypted else None,

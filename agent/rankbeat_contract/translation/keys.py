@@ -17,7 +17,7 @@ from rankbeat_contract.translation.outcomes import (
     switch,
     text,
 )
-from rankbeat_contract.translation.refusals import REFUSALS
+from rankbeat_contract.translation.refusals import CALLBACKS, REFUSALS
 
 Handler = Callable[[Draft, str, Any], None]
 _EXPERIMENT = re.compile(r"[a-zA-Z_-][a-zA-Z0-9_-]{0,63}")
@@ -116,6 +116,15 @@ def _custom(draft: Draft, key: str, value: object) -> None:
     draft.note(key, TRANSLATED, f"spec.monitors: {shown(entry)}; its class follows the protocol of custom monitors")
 
 
+def _callbacks(draft: Draft, key: str, value: object) -> None:
+    """A list of callbacks, by `name` or `type`: each is answered, none of them is ours to add."""
+    entries = value if isinstance(value, list) and value else [value]
+    for place, entry in enumerate(entries):
+        path = f"{key}[{place}]" if isinstance(value, list) else key
+        name = entry.get("name") or entry.get("type") if isinstance(entry, dict) else entry
+        draft.note(path, REFUSED, REFUSALS.get(str(name), CALLBACKS))
+
+
 def _monitor_name(class_name: str) -> str:
     """ClassName as class_name: part of the names of metrics."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", class_name).lower().lstrip("_0123456789")[:32] or "monitor"
@@ -145,6 +154,7 @@ KEYS: Dict[str, Handler] = {
     **dict.fromkeys(("metrics", "monitored_metrics"), measured.metrics),
     "hardware_metrics": measured.hardware,
     "grad_monitor": _signal("gradNorm"),
+    **dict.fromkeys(("class_loss", "per_class_loss"), _signal("classLoss")),
     "output": written.output,
     **dict.fromkeys(("output_type", "export_format"), written.output_type),
     **dict.fromkeys(("export_dir", "log_dir", "output_dir"), written.directory),
@@ -162,13 +172,14 @@ KEYS: Dict[str, Handler] = {
     "advanced_memory_stats": _memory_stats,
     "alert_config": _alert_config,
     "custom_monitor_callback": _custom,
+    "callbacks": _callbacks,
     "audit_log": _audit,
     "timestamp_precision": _always("times are in nanoseconds"),
     "buffer_size": _always("the ring has a fixed size; what a reader misses is counted"),
     "queue_size": _always("there is no queue in the training process"),
     "num_workers": _always("there is no thread in the training process"),
     **dict.fromkeys(("check_nan", "nan_detection"), _always("a loss that is no number is an incident, always")),
-    "max_images": _always("images are those of the sampled steps"),
+    "max_images": _always(measured.ONE_IMAGE),
 }
 """Keys of ours to be; MindFormers' own go on to spec.mindformers.monitorConfig."""
 

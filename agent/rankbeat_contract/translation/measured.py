@@ -4,7 +4,7 @@ import re
 from typing import Any, Dict, List, Mapping
 
 from rankbeat_contract import names, words
-from rankbeat_contract.translation.outcomes import TRANSLATED, Draft, Refused, count, fields, shown, text
+from rankbeat_contract.translation.outcomes import REFUSED, TRANSLATED, Draft, Refused, count, fields, shown, text
 from rankbeat_contract.translation.refusals import DEVICE_METRICS, REFUSALS
 
 SIGNALS: Mapping[str, str] = {
@@ -25,9 +25,12 @@ SIGNALS: Mapping[str, str] = {
     "samples_per_second": "throughput",
     "memory": "memory",
     "memory_usage": "memory",
-    "histogram": "histograms",
+    **dict.fromkeys(("histogram", "histograms", "weights"), "histograms"),
+    **dict.fromkeys(("images", "input_images"), "images"),
     "perplexity": "perplexity",
     "expert_load": "expertLoad",
+    "class_loss": "classLoss",
+    "per_class_loss": "classLoss",
     "input_shape": "inputShapes",
     "accuracy": "evaluation",
     "eval_loss": "evaluation",
@@ -53,7 +56,12 @@ IN_RING: Mapping[str, str] = {
     "perplexity": names.SCALAR_PERPLEXITY,
 }
 """Names in the ring of the signals that are one value: these can have an interval and a filter of their own."""
-_KINDS = {"image": "images", "histogram": "histograms"}
+ONE_IMAGE = "signal images writes the first image of each input, every 10 s at most"
+_KINDS = {
+    "image": ("images", f"{ONE_IMAGE}; nothing else is drawn: leave type out, or write name: images"),
+    "histogram": ("histograms", "signal histograms is of the weights: leave type out, or write name: weights"),
+}
+"""By type: the one signal that has it, and what becomes of another."""
 _ATTENTION = re.compile(r"attn|attention|softmax|prob", re.IGNORECASE)
 _FIELDS = ("name", "type", "source", "interval", "filter", "max_images")
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
@@ -118,8 +126,10 @@ def _entry(draft: Draft, key: str, entry: Dict[str, Any]) -> None:
     if kind not in ("scalar", *_KINDS):
         raise Refused(f"there is no type {kind!r}, write scalar, image or histogram")
     signal = named(draft, key, text(entry.get("source") or entry.get("name")))
-    if kind in _KINDS:
-        draft.signal(f"{key}.type", _KINDS[kind])
+    if kind in _KINDS and signal != _KINDS[kind][0]:
+        draft.note(f"{key}.type", REFUSED, _KINDS[kind][1])
+    if "max_images" in entry:
+        draft.keeps(f"{key}.max_images", ONE_IMAGE)
     own: Dict[str, Any] = {}
     if "interval" in entry:
         own["interval"] = count(entry["interval"])

@@ -42,10 +42,14 @@ _ACTS = "it would change what the job does, and on one rank alone it stops the j
 _SCRIPT = "it belongs to the job's own script or YAML file and has nothing to do with monitoring"
 _ABSENT = "MindSpore has no such thing, an article made it up"
 
-_DEVICE_KEYS = ("device_monitor", "gpu_monitor", "npu_monitor", "gpu_util", "GpuUtilCallback", "alert_threshold")
+_THRESHOLD = f"{_ALL_DEVICES}; a threshold is a PrometheusRule on one of them"
+
+CALLBACKS = f"{_SCRIPT}: MindFormers' callbacks list needs `type`; a class of yours goes to spec.monitors"
+"""Of an entry of `callbacks` that has no answer of its own."""
 
 REFUSALS: Mapping[str, str] = {
-    **dict.fromkeys(_DEVICE_KEYS, _ALL_DEVICES),
+    **dict.fromkeys(("device_monitor", "gpu_monitor", "npu_monitor", "gpu_util"), _ALL_DEVICES),
+    **dict.fromkeys(("GpuUtilCallback", "alert_threshold"), _THRESHOLD),
     "use_ascend_c": f"monitoring kernels on the device: {_ABSENT}; leave it out",
     "ascend_c_kernels": f"monitoring kernels on the device: {_ABSENT}; leave it out",
     "monitor_kernel": f"monitoring kernels on the device: {_ABSENT}; leave it out",
@@ -57,12 +61,17 @@ REFUSALS: Mapping[str, str] = {
     "auto_tune": f"{_ACTS}",
     "adaptive": f"{_ACTS}",
     "AdaptiveMonitor": f"{_ABSENT}: set_lr and set_grad_clip do not exist",
+    **dict.fromkeys(("set_lr", "set_grad_clip"), f"{_ABSENT}: learning rate and clipping are the job's own"),
+    **dict.fromkeys(
+        ("monitor", "Monitor", "_monitor"), f"{_ABSENT}: Model has no argument monitor; the agent attaches by itself"
+    ),
+    "BaseMonitor": "there is no mindformers.monitor, an article made it up; a class of yours goes to spec.monitors",
+    "config": "MindFormers' Trainer has no argument config (it is args); a monitor's keys stand here by themselves",
     "auto_reduce_batch_size": f"batch size: {_GRAPH}",
     "early_stop": f"{_ACTS}; MindSpore's own EarlyStopping callback does it inside Model.fit",
     "early_stopping": f"{_ACTS}; MindSpore's own EarlyStopping callback does it inside Model.fit",
     "control_file": f"{_ACTS}",
     "jit_level": f"{_SCRIPT}: MindSpore's jit_config holds it",
-    "callbacks": f"{_SCRIPT}: MindFormers' callbacks list needs `type`; a class of yours goes to spec.monitors",
     "tensorboard": f"{_SCRIPT}: MindFormers' section of that name; our event files are output_type: tensorboard",
     "runner_config": _SCRIPT,
     "trainer": _SCRIPT,
@@ -85,7 +94,6 @@ REFUSALS: Mapping[str, str] = {
     "loss_threshold": f"what a high loss is differs by job: write a PrometheusRule on {names.JOB_LOSS};"
     " a loss that is no number is an incident already",
     "track_allocations": "MindSpore's memory tracker does it: MS_ALLOC_CONF in the job's environment, Ascend only",
-    "class_loss": "nobody can tell which tensors are labels: rankbeat.log(name=value) shows what the job computes",
     "AccuracyCallback": "it needs the job's dataset; what Model.fit evaluates is signal evaluation, by default",
 }
 """Rows X and N of what articles promise, and what would change the job."""

@@ -10,7 +10,7 @@ from rankbeat_agent.hooks.taps import notes, selection
 from rankbeat_agent.wire.writer import Writer
 from rankbeat_contract import names
 
-IN_GRAPH = frozenset(("gradNorm", "localNorms", "attentionEntropy", "attentionSparsity"))
+IN_GRAPH = frozenset(("gradNorm", "localNorms", "attentionEntropy", "attentionSparsity", "classLoss"))
 BEFORE_STEPS = frozenset(("updateRatio", "expertLoad"))
 """Of these something is done when a sampled step begins."""
 SIGNALS = IN_GRAPH | BEFORE_STEPS | frozenset(("histograms", "images"))
@@ -82,6 +82,7 @@ class Taps:
         for signals, part in (
             (("gradNorm", "localNorms"), self._gradients),
             (("attentionEntropy", "attentionSparsity"), self._attention),
+            (("classLoss",), self._classes),
             (("updateRatio",), self._updates),
             (("histograms",), self._histograms),
             (("images",), self._images),
@@ -135,6 +136,12 @@ class Taps:
             self.refuse(path, "no cell of the network has that path")
         if tapped.taps:
             made.readers.append(("attention", tapped.read))
+
+    def _classes(self, made: Attached, cell: Any) -> None:
+        from rankbeat_agent.hooks.taps import classes, modes  # noqa: PLC0415
+
+        if self._fits("classLoss", modes.sharding()):
+            made.readers.append(("class loss", classes.ClassLoss(cell.network, self.refuse).read))
 
     @property
     def unresolved(self) -> List[int]:

@@ -3,32 +3,33 @@
 import math
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
+from rankbeat_agent.wire import records
 from rankbeat_agent.wire.writer import Writer
 from rankbeat_contract import ring
 
 MAX_HEAD_RECORDS = 256
-"""Records of single heads at one step: the ring is circular, and they must not push the steps out of it."""
+"""Records of single heads of one name at one step: the ring is circular, and they must not push the steps out of it."""
 _NAN = float("nan")
 
 
 class Group(NamedTuple):
-    """Values of one layer, -1 for what belongs to none."""
+    """Values of one layer, -1 for what belongs to none. heads: their numbers, where they are not 0, 1, 2 and so on."""
 
     layer: int
     values: Sequence[float]
+    heads: Sequence[int] = ()
 
 
 class Notes:
     """Writes records of one step; signals (signals.Signals) knows the interval and filter of each metric."""
 
-    __slots__ = ("heads", "now_ns", "signals", "step", "writer")
+    __slots__ = ("now_ns", "signals", "step", "writer")
 
     def __init__(self, writer: Writer, step: int, now_ns: int, signals: Any) -> None:
         self.writer = writer
         self.step = step
         self.now_ns = now_ns
         self.signals = signals
-        self.heads = 0
 
     def one(self, name: str, value: float) -> None:
         """A sampled number."""
@@ -48,18 +49,19 @@ class Notes:
         if not groups or self.step < (self.signals.next_common if own is None else own.next_step):
             return
         first = self.step % len(groups)
-        for layer, values in groups[first:] + groups[:first]:
+        room = MAX_HEAD_RECORDS
+        for layer, values, heads in groups[first:] + groups[:first]:
             spread = _spread(values)
             if own is not None and own.keeps is not None and not own.keeps(spread[0]):
                 continue
             self._write(name_id, spread, layer)
-            if with_heads and self.heads + len(values) <= MAX_HEAD_RECORDS:
-                self.heads += len(values)
-                for head, value in enumerate(values):
+            if with_heads and len(values) <= room:
+                room -= len(values)
+                for head, value in zip(heads or range(len(values)), values):
                     self._write(name_id, (value, _NAN, _NAN), layer, head)
 
     def _write(self, name_id: int, values: Tuple[float, float, float], layer: int, head: int = -1) -> None:
-        self.writer.note(ring.KIND_SCALAR, name_id, self.step, self.now_ns, *values, layer, head)
+        records.note(self.writer, ring.KIND_SCALAR, name_id, self.step, self.now_ns, *values, layer, head)
 
 
 def _spread(values: Sequence[float]) -> Tuple[float, float, float]:
