@@ -10,10 +10,8 @@ usage: aggregator.py [--ranks N ...] [--seconds N]
 
 import argparse
 import asyncio
-import datetime as dt
 import json
 import os
-import platform
 import ssl
 import subprocess
 import sys
@@ -23,13 +21,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import aiohttp
-import psutil
+import measuring
+from measuring import cpu_seconds, rss_mib
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT / "tests/support"), str(ROOT / "dev/cluster")]
-
-from aggregator_builders import TRUSTED, a_pod, a_rank  # noqa: E402
-from rankbeat_cluster import pki  # noqa: E402
+from aggregator_builders import TRUSTED, a_pod, a_rank
+from rankbeat_cluster import pki
 
 RANKS_PER_NODE = 8
 PUSH_SECONDS = 5.0
@@ -70,7 +66,7 @@ asyncio.run(main())
 class Place:
     """The program that is measured."""
 
-    process: psutil.Process
+    pid: int
     port: int
     metrics_port: int
     trust: ssl.SSLContext
@@ -141,11 +137,6 @@ async def scraped(place: Place, http: aiohttp.ClientSession) -> str:
         return await answer.text()
 
 
-def cpu_seconds(process: psutil.Process) -> float:
-    times = process.cpu_times()
-    return float(times.user + times.system)
-
-
 async def measured(place: Place, ranks: int, seconds: float) -> dict[str, float]:
     """The figures at one size."""
     training, nodes = Training(ranks), ranks // RANKS_PER_NODE
@@ -156,19 +147,17 @@ async def measured(place: Place, ranks: int, seconds: float) -> dict[str, float]
         while f"rankbeat_aggregator_ranks {float(ranks)}" not in await scraped(place, http):
             assert time.monotonic() - training.began < LONGEST_WARM_UP_SECONDS, "not all ranks are known"
             await asyncio.sleep(0.5)
-        begun, before = time.monotonic(), cpu_seconds(place.process)
+        begun, before = time.monotonic(), cpu_seconds(place.pid)
         while time.monotonic() - begun < seconds:
             await asyncio.sleep(min(PUSH_SECONDS, seconds))
             text = await scraped(place, http)
-        cores = (cpu_seconds(place.process) - before) / (time.monotonic() - begun)
+        cores = (cpu_seconds(place.pid) - before) / (time.monotonic() - begun)
         verdict = await verdict_seconds(place, training, http)
         for one in pushes:
             one.cancel()
-    series = sum(1 for line in text.splitlines() if not line.startswith("#"))
-    rss = place.process.memory_info().rss / 2**20
     return {
-        "ranks": ranks, "cores": round(cores, 3), "rss_mib": round(rss, 1), "series": series,
-        "verdict_seconds": round(verdict, 2),
+        "ranks": ranks, "cores": round(cores, 3), "rss_mib": round(rss_mib(place.pid), 1),
+        "series": measuring.series(text), "verdict_seconds": round(verdict, 2),
     }  # fmt: skip
 
 
@@ -202,7 +191,7 @@ def run(ranks: int, seconds: float) -> dict[str, float]:
                 assert program.stdout is not None
                 port, metrics_port = map(int, program.stdout.readline().split())
                 trust = ssl.create_default_context(cafile=str(folder / "ca.crt"))
-                place = Place(psutil.Process(program.pid), port, metrics_port, trust)
+                place = Place(program.pid, port, metrics_port, trust)
                 return asyncio.run(measured(place, ranks, seconds))
             finally:
                 program.kill()
@@ -214,16 +203,8 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=5.0)
     given = parser.parse_args()
     rows = [run(ranks, given.seconds) for ranks in given.ranks]
-    written = {
-        "figures": rows[-1],
-        "rows": rows,
-        "units": {"cores": "CPU seconds per second", "rss_mib": "MiB", "verdict_seconds": "s after the limit"},
-        "machine": {"cores": os.cpu_count(), "python": platform.python_version(), "load": os.getloadavg()[0]},
-        "date": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
-    }
-    place = ROOT / "build/bench/aggregator.json"
-    place.parent.mkdir(parents=True, exist_ok=True)
-    place.write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
+    units = {"cores": "CPU seconds per second", "rss_mib": "MiB", "verdict_seconds": "s after the limit"}
+    measuring.write("aggregator", rows[-1], units, rows=rows)
     print("".join(f"{name:>16}" for name in rows[0]))
     for row in rows:
         print("".join(f"{value:>16}" for value in row.values()))

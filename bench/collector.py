@@ -12,13 +12,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import datetime as dt
-import http.client
 import itertools
-import json
-import os
-import platform
-import socket
 import subprocess
 import sys
 import tempfile
@@ -26,19 +20,19 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "tests/support"))
+import measuring
+import rank_rings
+from measuring import cpu_seconds, rss_mib, scraped
+from rank_rings import RANKS, STEPS_PER_SECOND, write_block
 
-import report_receiver as receiver  # noqa: E402
-import ring_support as support  # noqa: E402
-import tier_support as tiers  # noqa: E402
-from rankbeat_contract import names, ring  # noqa: E402
+import report_receiver as receiver
+import ring_support as support
+import tier_support as tiers
+from rankbeat_contract import names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-RANKS = 8
-STEPS_PER_SECOND = 10
 SCRAPE_SECONDS = 5.0
 WARM_UP_SECONDS = 6.0
 LOG_BYTES = 10 << 20
@@ -63,29 +57,11 @@ sys.exit(program.main(sys.argv[1:], lambda: pods))
 """
 
 
-def scraped(port: int) -> str:
-    """The /metrics text."""
-    with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port, timeout=5)) as connection:
-        connection.request("GET", "/metrics", headers={"Accept-Encoding": "identity"})
-        return connection.getresponse().read().decode()
-
-
 def value(text: str, name: str) -> float:
     """Sum of a metric over its labels."""
     return sum(
         float(line.rpartition(" ")[2]) for line in text.splitlines() if line.startswith((name + "{", name + " "))
     )
-
-
-def cpu_seconds(pid: int) -> float:
-    """User and system time of a process."""
-    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def rss_bytes(pid: int) -> int:
-    """Resident memory of a process."""
-    return int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 @contextlib.contextmanager
@@ -94,9 +70,7 @@ def collecting(folder: Path, poll_seconds: float) -> Iterator[tuple[int, int]]:
     certificate = receiver.a_certificate()
     (folder / "ca.crt").write_bytes(certificate.certificate)
     (folder / "token").write_text("token", encoding="ascii")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = measuring.free_port()
     with receiver.receiving(certificate, folder) as aggregator:
         options = {
             "--node": "n1",
@@ -117,17 +91,6 @@ def collecting(folder: Path, poll_seconds: float) -> Iterator[tuple[int, int]]:
             finally:
                 child.terminate()
                 child.wait(10)
-
-
-def rings(folder: Path) -> list[support.RingWriter]:
-    """The rings of one pod of RANKS ranks."""
-    place = support.ring_folder(folder, support.a_pod())
-    writers = []
-    for rank in range(RANKS):
-        writer = support.RingWriter(place / f"r{rank}.ring", capacity=ring.records_capacity(ring.DEFAULT_BYTES))
-        writer.state(rank=rank, world_size=RANKS)
-        writers.append(writer)
-    return writers
 
 
 class LowerTiers:
@@ -164,7 +127,7 @@ class LowerTiers:
 def steady(folder: Path, seconds: float) -> dict[str, float]:
     """CPU and memory at STEPS_PER_SECOND, two scalars each tenth step."""
     lower = LowerTiers(folder)
-    writers = rings(folder)
+    writers = rank_rings.writers(support.ring_folder(folder, support.a_pod()))
     with collecting(folder, 0.5) as (pid, port):
         begun = next_scrape = time.monotonic()
         measured_from, cpu = begun, 0.0
@@ -187,25 +150,15 @@ def steady(folder: Path, seconds: float) -> dict[str, float]:
         used = cpu_seconds(pid) - cpu
         return {
             "cores": round(used / (time.monotonic() - measured_from), 5),
-            "rss_mib": round(rss_bytes(pid) / 2**20, 1),
-            "series": sum(1 for line in text.splitlines() if not line.startswith("#")),
+            "rss_mib": round(rss_mib(pid), 1),
+            "series": measuring.series(text),
         }
-
-
-def write_block(writer: support.RingWriter, first: int, count: int) -> None:
-    """Steps first to first + count, then one state that counts them."""
-    now, capacity = time.monotonic_ns(), writer.header.capacity
-    for sequence in range(first, first + count):
-        part = ring.pack_record_fields(ring.KIND_STEP, 0, 0, 1, sequence, sequence, now, -1, -1, 0.02, 0.001, 0.019)
-        writer.put(part, ring.record_offset(sequence, capacity))
-    last = first + count
-    writer.state(step=last - 1, entered_step=last, step_mono_ns=now, written=last)
 
 
 def growth(folder: Path, steps: int) -> dict[str, float]:
     """Memory before and after steps steps, all ranks together; before, what is kept of each rank is full."""
     lower = LowerTiers(folder)
-    writers = rings(folder)
+    writers = rank_rings.writers(support.ring_folder(folder, support.a_pod()))
     ranks = 2 * RANKS + 1
     with collecting(folder, 0.05) as (pid, port):
         for writer in writers:
@@ -213,7 +166,7 @@ def growth(folder: Path, steps: int) -> dict[str, float]:
         lower.write(0, BLOCK)
         time.sleep(WARM_UP_SECONDS)
         scraped(port)
-        before = rss_bytes(pid)
+        before = rss_mib(pid)
         for first in range(BLOCK, BLOCK + steps // RANKS, BLOCK):
             for writer in writers:
                 write_block(writer, first, BLOCK)
@@ -224,7 +177,7 @@ def growth(folder: Path, steps: int) -> dict[str, float]:
         time.sleep(WARM_UP_SECONDS)
         lost = value(scraped(port), "rankbeat_collector_records_lost_total")
         return {
-            "rss_growth_mib": round((rss_bytes(pid) - before) / 2**20, 2),
+            "rss_growth_mib": round(rss_mib(pid) - before, 2),
             "growth_steps": steps,
             "growth_steps_lost": lost,
         }
@@ -236,21 +189,14 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=30.0, help="of the steady run")
     parser.add_argument("--steps", type=int, default=1_000_000, help="of the growth run, all ranks together")
     given = parser.parse_args()
-    shared_memory = "/dev/shm" if Path("/dev/shm").is_dir() else None
     with (
-        tempfile.TemporaryDirectory(dir=shared_memory) as one,
-        tempfile.TemporaryDirectory(dir=shared_memory) as other,
+        tempfile.TemporaryDirectory(dir=measuring.SHARED_MEMORY) as one,
+        tempfile.TemporaryDirectory(dir=measuring.SHARED_MEMORY) as other,
     ):
         figures = {"ranks": RANKS, **steady(Path(one), given.seconds), **growth(Path(other), given.steps)}
-    machine = {"cores": os.cpu_count(), "python": platform.python_version(), "load": os.getloadavg()[0]}
     units = {"cores": "CPU seconds per second", "rss_mib": "MiB", "rss_growth_mib": "MiB"}
-    date = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
-    place = ROOT / "build/bench/collector.json"
-    place.parent.mkdir(parents=True, exist_ok=True)
-    written = {"figures": figures, "units": units, "machine": machine, "date": date}
-    place.write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
-    for name, figure in figures.items():
-        print(f"{name:20} {figure}")
+    measuring.write("collector", figures, units)
+    measuring.show(figures)
     return 0
 
 

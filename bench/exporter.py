@@ -5,7 +5,8 @@ double of libdcmi.so, whose calls take 1 to 10 ms each, and 100 to 150 where a b
 `rss_mib` are of the three together (pages that processes share are counted for each) at an interval of 5 s, scraped
 every 5 s; CPU that the double itself burns is in it, and the waking of 230 calls a collection that sleep: without
 latencies it is `cores_instant`. `scrape_p99_ms`: scrapes of which each finds a new collection,
-four collections a second. `rss_growth_mib`: over 10^5 scrapes back to back. `hang_delay_ms`: the longest scrape while
+four collections a second. `rss_growth_mib`: of the three together over 10^5 scrapes back to back, after 65 s (the
+slowest calls are made once a minute) and a tenth as many scrapes to warm up. `hang_delay_ms`: the longest scrape while
 no call of the driver returns, and the child is killed and replaced, minus the healthy median. No peer runs here:
 npu-exporter needs a driver. Leaves build/bench/exporter.json.
 usage: exporter.py [--seconds N] [--scrapes N]
@@ -15,13 +16,9 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import datetime as dt
 import http.client
 import importlib.util
-import json
 import os
-import platform
-import socket
 import statistics
 import subprocess
 import sys
@@ -30,17 +27,18 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+import measuring
+from measuring import ROOT, cpu_seconds, rss_mib, scraped
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-ROOT = Path(__file__).resolve().parents[1]
 CARDS, CHIPS_IN_CARD = 8, 2
 INTERVAL_SECONDS = 5.0
 FAST_INTERVAL_SECONDS = 0.25
 FAST_SCRAPES = 400
 WARM_UP_SECONDS = 12.0
 GROWTH_WARM_UP_SECONDS = 65.0
-"""The slowest calls are made once a minute: what is kept of a chip is whole after that."""
 HANG_SECONDS = 15.0
 HANG_PAUSE_SECONDS = 0.02
 INVENTORY = f"cards {' '.join(map(str, range(CARDS)))}\nchips {CHIPS_IN_CARD}\nutilization 93\n"
@@ -83,9 +81,7 @@ def write_script(folder: Path, text: str) -> None:
 @contextlib.contextmanager
 def exporting(folder: Path, interval_seconds: float) -> Iterator[Exporter]:
     """Both programs, once all chips are served."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = measuring.free_port()
     environment = {**os.environ, "DCMI_DOUBLE_SCRIPT": str(folder / "script.txt")}
     path = folder / "vendor.sock"
     program = (sys.executable, "-m", "rankbeat_exporter")
@@ -100,7 +96,7 @@ def exporting(folder: Path, interval_seconds: float) -> Iterator[Exporter]:
     ):
         try:
             deadline = time.monotonic() + 60
-            while f" {CARDS * CHIPS_IN_CARD}.0" not in line(page(port), "rankbeat_node_accelerators{"):
+            while not shows_all_chips(port):
                 if time.monotonic() > deadline:
                     raise TimeoutError((folder / "log.txt").read_text(encoding="utf-8")[-2000:])
                 time.sleep(0.1)
@@ -111,18 +107,11 @@ def exporting(folder: Path, interval_seconds: float) -> Iterator[Exporter]:
                 process.wait(20)
 
 
-def page(port: int) -> str:
-    """The text of /metrics; empty where nobody listens."""
-    try:
-        with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port, timeout=10)) as connection:
-            connection.request("GET", "/metrics")
-            return connection.getresponse().read().decode()
-    except OSError:
-        return ""
-
-
-def line(text: str, prefix: str) -> str:
-    return next((found for found in text.splitlines() if found.startswith(prefix)), "")
+def shows_all_chips(port: int) -> bool:
+    wanted = f'rankbeat_node_accelerators{{node="n1",vendor="huawei"}} {CARDS * CHIPS_IN_CARD}.0'
+    with contextlib.suppress(OSError):  # nobody listens yet
+        return wanted in scraped(port)
+    return False
 
 
 def scrape_ms(connection: http.client.HTTPConnection) -> float:
@@ -136,17 +125,6 @@ def scrape_ms(connection: http.client.HTTPConnection) -> float:
     return (time.perf_counter() - begin) * 1000
 
 
-def cpu_seconds(pid: int) -> float:
-    """User and system time of a process and of its children that ended."""
-    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
-    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
-
-
-def rss_bytes(pids: tuple[int, ...]) -> int:
-    size = os.sysconf("SC_PAGE_SIZE")
-    return sum(int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]) * size for pid in pids)
-
-
 def steady(folder: Path, seconds: float, script: str) -> dict[str, float]:
     """CPU and memory at the default interval."""
     write_script(folder, script)
@@ -155,14 +133,14 @@ def steady(folder: Path, seconds: float, script: str) -> dict[str, float]:
         pids = exporter.pids()
         begin, before = time.monotonic(), sum(map(cpu_seconds, pids))
         while time.monotonic() - begin < seconds:
-            text = page(exporter.port)
+            text = scraped(exporter.port)
             time.sleep(INTERVAL_SECONDS)
         used, took = sum(map(cpu_seconds, pids)) - before, time.monotonic() - begin
         return {
             "cores": round(used / took, 5),
-            "rss_mib": round(rss_bytes(pids) / 2**20, 1),
+            "rss_mib": round(sum(map(rss_mib, pids)), 1),
             "processes": len(pids),
-            "series": sum(1 for one in text.splitlines() if not one.startswith("#")),
+            "series": measuring.series(text),
         }
 
 
@@ -183,19 +161,19 @@ def fresh_scrapes(folder: Path) -> dict[str, float]:
 
 
 def growth(folder: Path, scrapes: int) -> dict[str, float]:
-    """Memory before and after many scrapes, each on a connection that is kept for a thousand."""
+    """Memory before and after many scrapes on connections that are kept for a thousand; both after the warm-up."""
     write_script(folder, INVENTORY)
     with exporting(folder, INTERVAL_SECONDS) as exporter:
         warm = time.monotonic() + GROWTH_WARM_UP_SECONDS
         while time.monotonic() < warm:
             take(exporter.port, 100)
             time.sleep(1)
-        pids = exporter.pids()
-        before = rss_bytes(pids)
+        take(exporter.port, scrapes // 10)
+        before = sum(map(rss_mib, exporter.pids()))
         took = take(exporter.port, scrapes)
-        after = rss_bytes(exporter.pids())
+        after = sum(map(rss_mib, exporter.pids()))
     return {
-        "rss_growth_mib": round((after - before) / 2**20, 2),
+        "rss_growth_mib": round(after - before, 2),
         "growth_scrapes": scrapes,
         "busy_p99_ms": round(statistics.quantiles(took, n=100)[98], 2),
     }
@@ -221,7 +199,7 @@ def hang(folder: Path) -> dict[str, float]:
             hung.append(scrape_ms(connection))
             time.sleep(HANG_PAUSE_SECONDS)
         connection.close()
-        text = page(exporter.port)
+        text = scraped(exporter.port)
         write_script(folder, INVENTORY)
     if 'reason="DriverHung"' not in text and "call_failures_total{" not in text:
         raise ValueError("the hang was not seen")
@@ -245,18 +223,12 @@ def main() -> int:
             **growth(folder, given.scrapes),
             **hang(folder),
         }
-    machine = {"cores": os.cpu_count(), "python": platform.python_version(), "load": os.getloadavg()[0]}
     units = {
         "cores": "CPU seconds per second", "rss_mib": "MiB", "rss_growth_mib": "MiB", "scrape_p99_ms": "ms",
         "hang_delay_ms": "ms",
     }  # fmt: skip
-    date = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
-    place = ROOT / "build/bench/exporter.json"
-    place.parent.mkdir(parents=True, exist_ok=True)
-    written = {"figures": figures, "units": units, "machine": machine, "date": date}
-    place.write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
-    for name, figure in figures.items():
-        print(f"{name:20} {figure}")
+    measuring.write("exporter", figures, units)
+    measuring.show(figures)
     return 0
 
 

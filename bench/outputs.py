@@ -10,12 +10,10 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import datetime as dt
 import http.server
 import itertools
 import json
 import os
-import platform
 import subprocess
 import sys
 import tempfile
@@ -24,17 +22,14 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "tests/support"))
-
-import ring_support as support  # noqa: E402
-from rankbeat_contract import ring  # noqa: E402
+import measuring
+import rank_rings
+from measuring import cpu_seconds, rss_mib
+from rank_rings import RANKS, STEPS_PER_SECOND, write_block
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-RANKS = 8
-STEPS_PER_SECOND = 10
 WARM_UP_SECONDS = 6.0
 BLOCK = 500
 FORMATS = ("jsonl", "csv", "protobuf", "tensorboard")
@@ -49,18 +44,6 @@ class _Receiver(http.server.BaseHTTPRequestHandler):
 
     def log_message(self, *_: object) -> None:
         pass
-
-
-def cpu_seconds(pid: int) -> float:
-    """User and system time of a process."""
-    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def rss_mib(pid: int) -> float:
-    """Resident memory of a process."""
-    pages = int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
 @contextlib.contextmanager
@@ -91,18 +74,6 @@ def writing(folder: Path) -> Iterator[int]:
             server.shutdown()
 
 
-def rings(folder: Path) -> list[support.RingWriter]:
-    """The rings of a pod of RANKS ranks."""
-    (folder / "rings").mkdir()
-    writers = []
-    for rank in range(RANKS):
-        path = folder / "rings" / f"r{rank}.ring"
-        writer = support.RingWriter(path, capacity=ring.records_capacity(ring.DEFAULT_BYTES))
-        writer.state(rank=rank, world_size=RANKS)
-        writers.append(writer)
-    return writers
-
-
 def rows_written(folder: Path) -> int:
     """Rows in the slowest format, by the program's own count."""
     try:
@@ -114,7 +85,7 @@ def rows_written(folder: Path) -> int:
 
 def steady(folder: Path, seconds: float) -> dict[str, float]:
     """CPU and memory at STEPS_PER_SECOND, five scalars each tenth step."""
-    writers = rings(folder)
+    writers = rank_rings.writers(folder / "rings")
     with writing(folder) as pid:
         begun = measured_from = time.monotonic()
         cpu = 0.0
@@ -139,19 +110,9 @@ def steady(folder: Path, seconds: float) -> dict[str, float]:
         }
 
 
-def write_block(writer: support.RingWriter, first: int, count: int) -> None:
-    """Steps first to first + count, then one state that counts them."""
-    now, capacity = time.monotonic_ns(), writer.header.capacity
-    for sequence in range(first, first + count):
-        part = ring.pack_record_fields(ring.KIND_STEP, 0, 0, 1, sequence, sequence, now, -1, -1, 0.02, 0.001, 0.019)
-        writer.put(part, ring.record_offset(sequence, capacity))
-    last = first + count
-    writer.state(step=last - 1, entered_step=last, step_mono_ns=now, written=last)
-
-
 def growth(folder: Path, steps: int) -> dict[str, float]:
     """Memory before and after steps steps, all ranks together; before, every buffer was full once."""
-    writers = rings(folder)
+    writers = rank_rings.writers(folder / "rings")
     before = 0.0
     with writing(folder) as pid:
         for number, first in enumerate(range(0, steps // RANKS, BLOCK)):
@@ -170,21 +131,14 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=30.0, help="of the steady run")
     parser.add_argument("--steps", type=int, default=200_000, help="of the growth run, all ranks together")
     given = parser.parse_args()
-    shared_memory = "/dev/shm" if Path("/dev/shm").is_dir() else None
     with (
-        tempfile.TemporaryDirectory(dir=shared_memory) as one,
-        tempfile.TemporaryDirectory(dir=shared_memory) as other,
+        tempfile.TemporaryDirectory(dir=measuring.SHARED_MEMORY) as one,
+        tempfile.TemporaryDirectory(dir=measuring.SHARED_MEMORY) as other,
     ):
         figures = {"ranks": RANKS, **steady(Path(one), given.seconds), **growth(Path(other), given.steps)}
-    machine = {"cores": os.cpu_count(), "python": platform.python_version(), "load": os.getloadavg()[0]}
     units = {"cores": "CPU seconds per second", "rss_mib": "MiB", "rss_growth_mib": "MiB", "written_mib": "MiB"}
-    date = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
-    place = ROOT / "build/bench/outputs.json"
-    place.parent.mkdir(parents=True, exist_ok=True)
-    written = {"figures": figures, "units": units, "machine": machine, "date": date}
-    place.write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
-    for name, figure in figures.items():
-        print(f"{name:20} {figure}")
+    measuring.write("outputs", figures, units)
+    measuring.show(figures)
     return 0
 
 

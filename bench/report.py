@@ -10,7 +10,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+from measuring import ROOT
+
 BENCH = ROOT / "build/bench"
 SECTIONS: Mapping[str, tuple[str, str]] = {
     "demo-cold": (
@@ -42,8 +43,8 @@ def method(name: str) -> str:
     source = ROOT / "bench" / f"{name.replace('-', '_')}.py"
     if not source.exists():
         return ""
-    text = ast.get_docstring(ast.parse(source.read_text())) or ""
-    paragraphs = [part for part in text.split("\n\n") if not part.startswith(("    ", "usage"))]
+    text = (ast.get_docstring(ast.parse(source.read_text())) or "").partition("\nusage: ")[0]
+    paragraphs = [part for part in text.split("\n\n") if not part.startswith("    ")]
     return "\n\n".join(paragraphs)
 
 

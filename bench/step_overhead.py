@@ -9,10 +9,11 @@ all alike. A round's ratio is the mean step of the arm's block over that of `off
 see the steps that flush and sample. `ratio` is the geometric mean of the rounds' ratios without their lowest and
 highest tenth, its 95 % interval from a bootstrap over rounds. It is for `interval: auto`: samples of the whole run
 fall into the agent's share of it, so its blocks hold several times what a run holds; flushes are as frequent as there.
-Exit 1 and `inconclusive` when the A/A interval excludes 1 or is wider than 0.005 to either side.
+Exit 1 and `inconclusive` when an A/A interval excludes 1 or is wider than 0.005 to either side.
 
-Before it, in processes of their own: `ratio_grad_norm`, the gradient norm's tap in a compiled transformer step; and, as
-factors without an interval, SummaryCollector(10) and TrainingStateMonitor (bench/trainings).
+Before it, in processes of their own: `ratio_grad_norm`, the gradient norm's tap in a compiled transformer step, with an
+A/A control too, its interval over processes (bench/trainings/tapped.py); and, as factors without an interval,
+SummaryCollector(10) and TrainingStateMonitor (bench/trainings).
 """
 
 import argparse
@@ -22,7 +23,6 @@ import math
 import os
 import platform
 import random
-import shutil
 import statistics
 import subprocess
 import sys
@@ -33,36 +33,27 @@ from typing import Any
 
 import mindspore as ms
 import numpy as np
-from mindspore import nn
-from mindspore.dataset import NumpySlicesDataset
-from mindspore.train import Callback, LossMonitor, Model, RunContext
+import starting
+from mindspore.train import Callback, LossMonitor, RunContext
+from trainings import mlp
+
+from rankbeat_agent.hooks import model, rank, sampling, steps
 
 REPO = Path(__file__).resolve().parents[1]
-AGENT = REPO / "agent"
-sys.path.insert(0, str(AGENT))  # the MindSpore environment knows nothing of Rankbeat, as in a training image
-
-try:
-    import mindformers
-    from mindformers.core.callback import MFLossMonitor
-    from mindformers.core.context import build_context
-except ImportError:  # the training environment of tests and demo
-    mindformers = None
-
-from rankbeat_agent.hooks import model, rank, sampling, steps  # noqa: E402
-
 BLOCK_STEPS = 10
 TRIMMED = 0.1
 """Share of the rounds left out at either end."""
 WARM_UP_STEPS = 500
-FEATURES, HIDDEN, BATCH = 128, 256, 64
 AA_LIMIT = 0.005
 BOOTSTRAPS = 2000
-STARTS = 31
+TAPPED_PROCESSES = 5
+STUDENT = 2.776
+"""97.5 % quantile of Student's t with TAPPED_PROCESSES - 1 degrees of freedom."""
 TRAININGS = 3
 """Of each kind in collected()."""
 
 
-ARMS = ("off", "off_again", "agent", "LossMonitor", *(["MFLossMonitor"] if mindformers else []))
+ARMS = ("off", "off_again", "agent", "LossMonitor", *(["MFLossMonitor"] if mlp.mindformers else []))
 
 
 class Schedule:
@@ -166,45 +157,12 @@ class Cost(Callback):  # type: ignore[misc] # MindSpore has no types
         self.seen.follow_signals()
 
 
-def pin_to_one_core() -> int:
-    """Keep this process on its last core, as msrun binds a worker; the core.
-
-    On all of them MindSpore's threads spin for each other and a step takes 1.5 to 4.8 ms instead of 2.4 to 3.6
-    (2 cores, 2026-11-30). On one, what we cost has nowhere to hide.
-    """
-    core = max(os.sched_getaffinity(0))
-    os.sched_setaffinity(0, {core})
-    return core
-
-
-def mindformers_monitor(length: int) -> Callback:
-    """MFLossMonitor in a context that MindFormers would otherwise make itself, with PyNative mode and all cores."""
-    core = pin_to_one_core()
-    affinity = {"device_0": {"affinity_cpu_list": [f"{core}-{core}"]}}
-    context = {"mode": ms.GRAPH_MODE, "device_target": "CPU", "affinity_config": affinity}
-    build_context(mindformers.MindFormerConfig(use_parallel=False, context=context))
-    return MFLossMonitor(1e-4, origin_epochs=1, dataset_size=length, global_batch_size=BATCH)
-
-
-def mlp_training(length: int) -> tuple[Model, Any]:
-    """The network, its loss and optimizer; and a dataset of length batches."""
-    features = np.random.default_rng(1).standard_normal((BATCH * 64, FEATURES), dtype=np.float32)
-    data = NumpySlicesDataset((features, np.sin(features[:, :1])), ["x", "y"], shuffle=False).batch(BATCH)
-    layers = [nn.Dense(FEATURES, HIDDEN), nn.ReLU(), nn.Dense(HIDDEN, HIDDEN), nn.ReLU(), nn.Dense(HIDDEN, 1)]
-    network = nn.SequentialCell(*layers)
-    optimizer = nn.Momentum(network.trainable_params(), learning_rate=1e-4, momentum=0.9)
-    training = Model(network, loss_fn=nn.MSELoss(), optimizer=optimizer)
-    return training, data.repeat(-(-length // 64)).take(length)
-
-
 def train(rounds: int, costed_steps: int) -> tuple[Schedule, Cost]:
     """The measured training, in this process."""
     schedule = Schedule(rounds)
     length = len(schedule.arms) + costed_steps
-    pin_to_one_core()
-    monitor = None
-    if mindformers:
-        monitor = mindformers_monitor(length)
+    mlp.pin_to_one_core()
+    monitor = mlp.loss_monitor(length) if mlp.mindformers else None
     ms.set_seed(1)
     ms.set_device("CPU")
     ms.set_context(mode=ms.GRAPH_MODE)
@@ -218,7 +176,7 @@ def train(rounds: int, costed_steps: int) -> tuple[Schedule, Cost]:
         arms.insert(2, ("MFLossMonitor", monitor))
     callbacks = [Clock(schedule), *(Switch(schedule, arm, inner) for arm, inner in arms), cost]
 
-    training, data = mlp_training(length)
+    training, data = mlp.training(length)
     training.train(1, data, callbacks=callbacks, dataset_sink_mode=False)
     return schedule, cost
 
@@ -245,24 +203,34 @@ def child(script: str, *arguments: str) -> dict[str, Any]:
 
 
 def tapped(rounds: int) -> dict[str, Any]:
-    """The gradient norm's tap: figures and intervals."""
-    found = child("tapped.py", f"--rounds={rounds}")
-    logarithms = {arm: np.asarray(values) for arm, values in found["log_ratios"].items()}
-    intervals = {arm: interval(values) for arm, values in logarithms.items()}
+    """The gradient norm's tap: figures and intervals. rounds: of each of TAPPED_PROCESSES."""
+    found = [child("tapped.py", f"--rounds={rounds}", f"--seed={seed}") for seed in range(TAPPED_PROCESSES)]
+    again, with_tap = (np.asarray([one["log_ratios"][arm] for one in found]) for arm in ("off_again", "grad_norm"))
+    # Where networks lie in memory is drawn once a process: the tap's interval is one over processes.
+    means = np.log(ratio(with_tap))
+    half_width = STUDENT * means.std(ddof=1) / math.sqrt(TAPPED_PROCESSES)
+    low, high = (float(np.exp(means.mean() + side * half_width)) for side in (-1, 1))
+    control = interval(again.ravel())
     return {
         "figures": {
-            "ratio_grad_norm": float(ratio(logarithms["grad_norm"])),
-            "ratio_grad_norm_high": intervals["grad_norm"][1],
-            "transformer_aa_ratio": float(ratio(logarithms["off_again"])),
-            "transformer_step_ms": found["step_ms"],
+            "ratio_grad_norm": float(np.exp(means.mean())),
+            "ratio_grad_norm_high": high,
+            "transformer_aa_ratio": float(ratio(again.ravel())),
+            "transformer_aa_half_width": (control[1] - control[0]) / 2,
+            "transformer_step_ms": statistics.median(one["step_ms"] for one in found),
         },
-        "intervals_95": {"grad_norm": intervals["grad_norm"], "transformer_off_again": intervals["off_again"]},
+        "intervals_95": {"grad_norm": (low, high), "transformer_off_again": control},
     }
+
+
+def is_conclusive(control: tuple[float, float]) -> bool:
+    """Of an A/A control's interval."""
+    return control[0] <= 1 <= control[1] and (control[1] - control[0]) / 2 <= AA_LIMIT
 
 
 def collected() -> dict[str, float]:
     """Mean step with another monitor over that without, each in trainings of its own by turns; medians of TRAININGS."""
-    monitors = ["none", "SummaryCollector", *(["TrainingStateMonitor"] if mindformers else [])]
+    monitors = ["none", "SummaryCollector", *(["TrainingStateMonitor"] if mlp.mindformers else [])]
     spent: dict[str, list[float]] = {monitor: [] for monitor in monitors}
     for _ in range(TRAININGS):
         for monitor in monitors:
@@ -273,57 +241,13 @@ def collected() -> dict[str, float]:
     }
 
 
-def pod_folder(folder: Path) -> Path:
-    """The agent as a pod's ConfigMap lays it out, without bytecode."""
-    for package in ("rankbeat_agent", "rankbeat_contract"):
-        shutil.copytree(AGENT / package, folder / package, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(AGENT / "rankbeat_agent/autoload/sitecustomize.py", folder)
-    return folder
-
-
-def start_milliseconds(agent: Path, rings: Path) -> dict[str, float]:
-    """Medians: an interpreter without us, with us switched off, with us; and what MindSpore's import adds."""
-    base = {"PATH": os.environ["PATH"], "PYTHONDONTWRITEBYTECODE": "1"}
-    disabled = {**base, "PYTHONPATH": str(agent)}
-    enabled = {**disabled, "RANKBEAT_RING_DIR": str(rings)}
-    spent: dict[str, list[float]] = {"plain": [], "disabled": [], "enabled": []}
-    variants = [("plain", base), ("disabled", disabled), ("enabled", enabled)]
-    for _ in range(STARTS):
-        random.shuffle(variants)
-        for name, environment in variants:
-            before = time.perf_counter()
-            subprocess.run([sys.executable, "-c", "pass"], env=environment, check=True)
-            spent[name].append((time.perf_counter() - before) * 1000)
-    # The difference of two imports of MindSpore (1.3 s each) drowns in noise, so the part that we add is timed itself.
-    # Steps and signals are first compiled when training begins: `train_begin` is what that adds to the compilation of
-    # the job's own graph.
-    program = (
-        "import sys, time, mindspore\n"
-        f"sys.path.insert(0, {str(agent)!r})\n"
-        "before = time.perf_counter()\n"
-        "from rankbeat_agent.hooks import patches\n"
-        "for name in patches._PATCHES.keys() & sys.modules.keys(): patches.patch(sys.modules[name], 0)\n"
-        "from rankbeat_agent.hooks import rank\n"
-        "rank.RANK.claim()\n"
-        "claimed = time.perf_counter()\n"
-        "from rankbeat_agent.hooks import anchoring, configuration, endings, model, signals, steps, user\n"
-        "print((claimed - before) * 1000, (time.perf_counter() - claimed) * 1000)\n"
-    )
-    environment = {**base, "RANKBEAT_RING_DIR": str(rings)}
-    for _ in range(7):
-        done = subprocess.run([sys.executable, "-c", program], env=environment, check=True, capture_output=True)
-        for name, value in zip(("hooked", "train_begin"), done.stdout.split(), strict=True):
-            spent.setdefault(name, []).append(float(value))
-    return {name: statistics.median(values) for name, values in spent.items()}
-
-
 def measured(rounds: int, costed_steps: int, tapped_rounds: int) -> dict[str, Any]:
     """Everything that the JSON file holds."""
     tap, others = tapped(tapped_rounds), collected()
     with tempfile.TemporaryDirectory(dir="/dev/shm") as scratch:
         folder = Path(scratch)
         (folder / "rings").mkdir()
-        start = start_milliseconds(pod_folder(folder / "agent"), folder / "rings")
+        start = starting.milliseconds(starting.pod_folder(folder / "agent"), folder / "rings")
         os.environ["RANKBEAT_RING_DIR"] = str(folder / "rings")
         shown = os.dup(1)
         with (folder / "output").open("w") as output:
@@ -337,21 +261,17 @@ def measured(rounds: int, costed_steps: int, tapped_rounds: int) -> dict[str, An
     intervals = {arm: interval(values) for arm, values in logarithms.items()}
     ratios = {arm: float(ratio(values)) for arm, values in logarithms.items()}
     low, high = intervals["off_again"]
-    half_width = (high - low) / 2
-    idle = start["enabled"] - start["plain"]
+    controls = (intervals["off_again"], tap["intervals_95"]["transformer_off_again"])
     return {
-        "verdict": "conclusive" if low <= 1 <= high and half_width <= AA_LIMIT else "inconclusive",
+        "verdict": "conclusive" if all(map(is_conclusive, controls)) else "inconclusive",
         "figures": {
             "unsampled_us": statistics.median(cost.microseconds["unsampled"]),
             "sampled_us": statistics.median(cost.microseconds["sampled"]),
             "ratio": ratios["agent"],
             "ratio_high": intervals["agent"][1],
             "aa_ratio": ratios["off_again"],
-            "aa_half_width": half_width,
-            "start_ms": idle + start["hooked"],
-            "start_idle_ms": idle,
-            "start_disabled_ms": start["disabled"] - start["plain"],
-            "train_begin_ms": start["train_begin"],
+            "aa_half_width": (high - low) / 2,
+            **starting.figures(start),
             "ratio_LossMonitor": ratios["LossMonitor"],
             **({"ratio_MFLossMonitor": ratios["MFLossMonitor"]} if "MFLossMonitor" in ratios else {}),
             **others,
@@ -367,7 +287,7 @@ def measured(rounds: int, costed_steps: int, tapped_rounds: int) -> dict[str, An
             "load_average": os.getloadavg()[0],
             "python": platform.python_version(),
         },
-        "conditions": f"MLP {FEATURES}-{HIDDEN}-{HIDDEN}-1, batch {BATCH}, graph mode, CPU, interval: auto",
+        "conditions": f"{mlp.CONDITIONS}, interval: auto",
         "date": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
     }
 
@@ -387,7 +307,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=2500, help="about 0.16 s each")
     parser.add_argument("--costed-steps", type=int, default=1000)
-    parser.add_argument("--tapped-rounds", type=int, default=150, help="about 0.3 s each")
+    parser.add_argument("--tapped-rounds", type=int, default=40, help="about 0.4 s each, in each of 5 processes")
     parser.add_argument("--out", type=Path, default=REPO / "build/bench/step-overhead.json")
     arguments = parser.parse_args()
     result = measured(arguments.rounds, arguments.costed_steps, arguments.tapped_rounds)

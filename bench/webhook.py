@@ -9,11 +9,8 @@ usage: webhook.py [SECONDS]
 from __future__ import annotations
 
 import asyncio
-import datetime as dt
 import json
 import multiprocessing
-import os
-import platform
 import ssl
 import statistics
 import sys
@@ -23,14 +20,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import aiohttp
+import measuring
 from aiohttp import web
+from measuring import cpu_seconds
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "tests/support"))
-
-import webhook_builders as build  # noqa: E402
-from rankbeat_webhook import __main__ as program  # noqa: E402
-from rankbeat_webhook import server, watch  # noqa: E402
+import webhook_builders as build
+from rankbeat_webhook import __main__ as program
+from rankbeat_webhook import server, watch
 
 MONITORS = 1000
 CLIENTS = 16
@@ -124,12 +120,6 @@ async def paced(session: aiohttp.ClientSession, url: str, body: bytes, seconds: 
     return sample
 
 
-def cpu_seconds(pid: int) -> float:
-    """Processor time of a process so far (proc_pid_stat(5): utime and stime)."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
 async def measured(url: str, certificate: str, seconds: float, pid: int) -> dict[str, float]:
     """The figures."""
     body = json.dumps(build.a_review(training_pod())).encode()
@@ -174,18 +164,8 @@ def figures(seconds: float) -> dict[str, float]:
 def main() -> int:
     """Measure and write the file; 1 if a pod got no patch."""
     found = figures(float(sys.argv[1]) if len(sys.argv) > 1 else 4.0)
-    machine = {"cores": os.cpu_count(), "python": platform.python_version(), "load": round(os.getloadavg()[0], 2)}
-    written = {
-        "figures": found,
-        "units": {"pods_per_second": "1/s", "*_ms": "milliseconds"},
-        "machine": machine,
-        "date": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
-    }
-    place = ROOT / "build/bench/webhook.json"
-    place.parent.mkdir(parents=True, exist_ok=True)
-    place.write_text(json.dumps(written, indent=2) + "\n")
-    for name, value in found.items():
-        print(f"{name:18} {value}")
+    measuring.write("webhook", found, {"pods_per_second": "1/s", "*_ms": "milliseconds"})
+    measuring.show(found)
     return 1 if found["failed_pods"] else 0
 
 

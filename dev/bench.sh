@@ -5,7 +5,7 @@ cd "$(dirname "$0")/.."
 name=$1
 shift
 script=bench/${name//-/_}.py
-[ -f "$script" ] || { echo "no benchmark $name; there are: $(ls bench | sed 's/\.py$//; s/_/-/g' | tr '\n' ' ')" >&2; exit 2; }
+[ -f "$script" ] || { echo "no benchmark $name; there are: $(grep -l __main__ bench/*.py | sed 's/^bench.//; s/\.py$//; s/_/-/g' | tr '\n' ' ')" >&2; exit 2; }
 case $name in
     step-overhead)
         # ENVIRONMENT=mindspore leaves out the arm MFLossMonitor, and 3.4 GB.

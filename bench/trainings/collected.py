@@ -6,15 +6,11 @@ it collects, so that blocks of one training would not tell it from what runs bes
 
 import argparse
 import json
-import sys
 import tempfile
 import time
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import mindspore as ms
-import step_overhead
+import mlp
 from mindspore.train import Callback, RunContext, SummaryCollector
 
 WARM_UP_STEPS = 100
@@ -38,7 +34,7 @@ def monitor(name: str, folder: str, length: int) -> list[Callback]:
         from mindformers.core.callback import TrainingStateMonitor  # noqa: PLC0415 - only in its environment
 
         shown = {"weight_state_format": "log", "optimizer_state_format": "log"}
-        return [TrainingStateMonitor(1, config=shown, dataset_size=length, global_batch_size=step_overhead.BATCH)]
+        return [TrainingStateMonitor(1, config=shown, dataset_size=length, global_batch_size=mlp.BATCH)]
     return []
 
 
@@ -48,13 +44,13 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=600)
     given = parser.parse_args()
     length = WARM_UP_STEPS + given.steps
-    step_overhead.pin_to_one_core()
-    if step_overhead.mindformers:
-        step_overhead.mindformers_monitor(length)  # the same context for all
+    mlp.pin_to_one_core()
+    if mlp.mindformers:
+        mlp.loss_monitor(length)  # the same context for all
     ms.set_seed(1)
     ms.set_device("CPU")
     ms.set_context(mode=ms.GRAPH_MODE)
-    training, data = step_overhead.mlp_training(length)
+    training, data = mlp.training(length)
     clock = Clock()
     with tempfile.TemporaryDirectory() as folder:
         callbacks = [clock, *monitor(given.monitor, folder, length)]

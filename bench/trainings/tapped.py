@@ -1,8 +1,10 @@
-"""What the gradient norm's tap costs a step: two equal compiled networks without it and one with it, called by turns.
+"""What the gradient norm's tap costs a step: equal compiled networks, two without it and two with it, called by turns.
 
-Run by bench/step_overhead.py; prints one JSON object. A 2-layer transformer, graph mode on CPU, meant to take 23 ms a
-step. All are compiled in one process and share its caches, its core and the machine's drift; a round holds a block
-of each in random order, and a block of the tapped one ends with the read of its norm, as a sampled step does.
+Run by bench/step_overhead.py, in several processes; prints one JSON object. A 2-layer transformer, graph mode on CPU,
+meant to take 23 ms a step. All are compiled in one process and share its caches, its core and the machine's drift; a
+round holds a block of each in random order, and a block of a tapped one ends with the read of its norm, as a sampled
+step does. Two equal networks differ by 1 to 2 % for as long as they live, by where their memory lies. So a round draws
+which of the two is the control, pairs are compared with pairs, and another process lays all of them out anew.
 """
 
 import argparse
@@ -10,16 +12,12 @@ import json
 import math
 import random
 import statistics
-import sys
 import time
-from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
 import mindspore as ms
+import mlp
 import numpy as np
-import step_overhead
 from mindspore import nn, ops
 
 from rankbeat_agent.hooks import configuration, taps
@@ -27,7 +25,7 @@ from rankbeat_agent.hooks import configuration, taps
 WIDTH, LENGTH, HEADS, LAYERS, BATCH = 128, 32, 4, 2, 8
 BLOCK_STEPS = 4
 WARM_UP_STEPS = 20
-ARMS = ("off", "off_again", "grad_norm")
+PAIRS = ("off", "grad_norm")
 
 
 class Attention(nn.Cell):  # type: ignore[misc] # MindSpore has no types
@@ -86,47 +84,44 @@ def cell() -> nn.TrainOneStepCell:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--rounds", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
-    step_overhead.pin_to_one_core()
+    mlp.pin_to_one_core()
     ms.set_seed(1)
     ms.set_device("CPU")
     ms.set_context(mode=ms.GRAPH_MODE)
-    cells = {"off": cell(), "off_again": cell()}
+    cells = {("off", number): cell() for number in range(2)}
     taps.install(configuration.Configuration(signals=frozenset(("gradNorm",))))
-    cells["grad_norm"] = cell()
-    tap = cells["grad_norm"].grad_reducer
+    cells |= {("grad_norm", number): cell() for number in range(2)}
     chance = np.random.default_rng(1)
     tokens = ms.Tensor(chance.standard_normal((BATCH, LENGTH, WIDTH), dtype=np.float32))
     labels = ms.Tensor(chance.standard_normal((BATCH, 1), dtype=np.float32))
 
-    def block(arm: str, steps: int) -> float:
+    def block(arm: tuple[str, int], steps: int) -> float:
         """Mean milliseconds of a step."""
+        network = cells[arm]
         before = time.perf_counter()
         for _ in range(steps):
-            cells[arm](tokens, labels).asnumpy()
-        if arm == "grad_norm" and not tap.after.item() > 0:
+            network(tokens, labels).asnumpy()
+        if arm[0] == "grad_norm" and not network.grad_reducer.after.item() > 0:
             raise RuntimeError("the tap has kept no norm")
         return (time.perf_counter() - before) * 1000 / steps
 
-    for arm in ARMS:
+    for arm in cells:
         block(arm, WARM_UP_STEPS)
-    order = list(ARMS)
-    turns = random.Random(20261130)
-    spent: dict[str, list[float]] = {arm: [] for arm in ARMS}
+    order = list(cells)
+    turns = random.Random(given.seed)
+    spent: list[float] = []
+    ratios: dict[str, list[float]] = {"off_again": [], "grad_norm": []}
     for _ in range(given.rounds):
         turns.shuffle(order)
-        for arm in order:
-            spent[arm].append(block(arm, BLOCK_STEPS))
-    # Two equal networks differ by 1 to 2 % for as long as they live, by where their memory lies: the tapped one is
-    # compared with both.
-    ratios = {
-        "off_again": [math.log(again / off) for off, again in zip(spent["off"], spent["off_again"], strict=True)],
-        "grad_norm": [
-            math.log(tapped / math.sqrt(off * again))
-            for off, again, tapped in zip(spent["off"], spent["off_again"], spent["grad_norm"], strict=True)
-        ],
-    }
-    print(json.dumps({"step_ms": statistics.median(spent["off"]), "log_ratios": ratios}))
+        took = {arm: block(arm, BLOCK_STEPS) for arm in order}
+        spent += [took["off", 0], took["off", 1]]
+        off, tapped = (sum(math.log(took[pair, number]) for number in range(2)) / 2 for pair in PAIRS)
+        control = turns.randrange(2)
+        ratios["off_again"].append(math.log(took["off", control] / took["off", 1 - control]))
+        ratios["grad_norm"].append(tapped - off)
+    print(json.dumps({"step_ms": statistics.median(spent), "log_ratios": ratios}))
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ UNKNOWN = "What is not known is absent; 0 is never written for it. Labels that P
 
 
 def page() -> str:
-    return markdown.page("Metrics", "agent/rankbeat_contract/metrics.py", UNKNOWN, *map(_section, metrics.PROGRAMS))
+    return markdown.page("Metrics", "agent/rankbeat_contract/metrics", UNKNOWN, *map(_section, metrics.PROGRAMS))
 
 
 def _section(program: str) -> str:

@@ -27,16 +27,22 @@ def own_lines(text: str) -> list[str]:
     return sorted(line for line in text.splitlines() if re.match(r"(rank|step|epoch)\b", line.strip()))
 
 
+@pytest.fixture(scope="module", params=["graph", "pynative"])
+def mode(request: pytest.FixtureRequest) -> str:
+    """MindSpore's mode of execution."""
+    return request.param
+
+
 @pytest.fixture(scope="module")
-def namespace(product: Product) -> str:
-    return product.namespace("same")
+def namespace(product: Product, mode: str) -> str:
+    return product.namespace(f"same-{mode}")
 
 
-def test_training_with_us_ends_with_the_same_weights_and_the_same_log(product: Product, namespace: str):
-    product.apply(training_job("plain", namespace, labels={"rankbeat.io/inject": "disabled"}))
+def test_training_with_us_ends_with_the_same_weights_and_the_same_log(product: Product, namespace: str, mode: str):
+    product.apply(training_job("plain", namespace, mode, labels={"rankbeat.io/inject": "disabled"}))
     plain = log_of(product, namespace, "plain")
 
-    product.apply(training_job("watched", namespace), a_monitor("watched", namespace))
+    product.apply(training_job("watched", namespace, mode), a_monitor("watched", namespace))
     wait(
         "both ranks of the watched job seen",
         lambda: len(product.prometheus.vector(f'rankbeat_step{{namespace="{namespace}",monitor="watched"}} > 0')) == 2,

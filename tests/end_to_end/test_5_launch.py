@@ -13,10 +13,12 @@ pytestmark = [pytest.mark.demo, pytest.mark.timeout(900)]
 
 GRACE_SECONDS = 60
 FIX = {"fix": ["join", "signals", "exitCode", "nodeRank"]}
-TRAINING = [
-    *("msrun", "--worker_num=2", "--local_worker_num=2", "--master_addr=127.0.0.1", "--master_port=8118"),
-    *("--join=True", "--log_dir=/tmp/msrun", "/opt/train/train.py", "--steps", "100000", "--step-milliseconds", "5"),
-]
+MSRUN = ["msrun", "--worker_num=2", "--master_port=8118", "--log_dir=/tmp/msrun"]
+SCRIPT = ["/opt/train/train.py", "--steps", "100000", "--step-milliseconds", "5"]
+IN_ONE_POD = ["--local_worker_num=2", "--master_addr=127.0.0.1"]
+TRAINING = [*MSRUN, *IN_ONE_POD, "--join=True", *SCRIPT]
+WITHOUT_JOIN = [*MSRUN, *IN_ONE_POD, *SCRIPT]
+LINES = 'i=0; while true; do i=$((i+1)); echo "[Monitor] step: $i, loss: 0.5"; sleep 0.2; done'
 
 
 def a_training(name: str, namespace: str, command: list[str] | None = None) -> dict[str, object]:
@@ -48,6 +50,17 @@ def training(product: Product, namespace: str, job: str, command: list[str] | No
     pod = pod_of(product, namespace, job)["metadata"]["name"]
     wait(f"{job} trains", lambda: "step 50" in product.kubectl("-n", namespace, "logs", pod, "--tail=-1"), 240)
     return pod
+
+
+def gone(product: Product, namespace: str, job: str) -> None:
+    """Ends a job and its pods, so that the node has room for the next."""
+    product.kubectl("-n", namespace, "delete", "job", job, "--cascade=foreground", "--timeout=60s")
+
+
+def tier_of(product: Product, namespace: str, monitor: str) -> str | None:
+    """As the monitor's status tells it, of its only pod."""
+    tiers = product.get("tmon", monitor, namespace).get("status", {}).get("tiers") or [{}]
+    return tiers[0].get("tier")
 
 
 def launch_safe(product: Product, namespace: str, monitor: str) -> tuple[str, str]:
@@ -126,6 +139,48 @@ def test_an_aborted_job_has_failed_with_the_fix(product: Product, namespace: str
     assert not job["status"].get("succeeded")
 
 
+def test_without_join_a_pod_ends_before_its_training_and_with_the_fix_it_trains_on(product: Product, namespace: str):
+    unjoined = ["sh", "-c", "exec " + " ".join(WITHOUT_JOIN)]
+    product.apply(a_monitor("unjoined", namespace))
+    wait("the webhook knows the monitor", lambda: product.conditions(namespace, "unjoined"), 30)
+    product.apply(a_training("unjoined", namespace, unjoined))
+    pod = pod_of(product, namespace, "unjoined")["metadata"]["name"]
+
+    assert ended(product, namespace, pod) == ("Succeeded", 0)
+    assert "write spec.msrun.fix: [join, signals, exitCode]" in launch_safe(product, namespace, "unjoined")[1]
+
+    training(product, namespace, "joined", unjoined, msrun=FIX)
+    gone(product, namespace, "joined")
+
+
+def test_pods_of_an_indexed_job_get_the_rank_of_their_index(product: Product, namespace: str):
+    """Two pods of one rank each, started without --node_rank."""
+    service = {"clusterIP": "None", "publishNotReadyAddresses": True, "selector": {"rankbeat.io/monitor": "indexed"}}
+    named = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "indexed", "namespace": namespace}}
+    start = [*MSRUN, "--local_worker_num=1", f"--master_addr=indexed-0.indexed.{namespace}.svc", *SCRIPT]
+    made = trainer("exec " + " ".join(start))
+    indexed = {"completionMode": "Indexed", "completions": 2, "parallelism": 2, "backoffLimit": 0}
+    product.apply({**named, "spec": service}, a_monitor("indexed", namespace, msrun=FIX))
+    wait("the webhook knows the monitor", lambda: product.conditions(namespace, "indexed"), 30)
+    product.apply(
+        a_job("indexed", namespace, container=made["container"], pod={**made["pod"], "subdomain": "indexed"}, **indexed)
+    )
+
+    def ranks() -> dict[str, str] | None:
+        pods = product.list("pods", namespace, "batch.kubernetes.io/job-name=indexed")
+        index = {
+            p["metadata"]["name"]: p["metadata"]["labels"]["batch.kubernetes.io/job-completion-index"] for p in pods
+        }
+        shown = product.prometheus.vector(f'{names.RANK_INFO}{{namespace="{namespace}",monitor="indexed"}}')
+        found = {index[labels["pod"]]: labels["rank"] for labels, _ in shown if labels["pod"] in index}
+        return found if len(found) == 2 and "" not in found.values() else None
+
+    found = wait("both ranks are seen", ranks, 240)
+    gone(product, namespace, "indexed")
+
+    assert found == {"0": "0", "1": "1"}
+
+
 def test_a_pod_that_cannot_have_the_agent_trains_with_the_tier_perf_file(product: Product, namespace: str):
     pod = training(product, namespace, "perf", TRAINING, tiers=["perfFile"])
 
@@ -133,6 +188,9 @@ def test_a_pod_that_cannot_have_the_agent_trains_with_the_tier_perf_file(product
     assert json.loads(annotation)["result"] == names.INJECTED_PERF_FILE
     shown = ["exec", pod, "-c", "train", "--", "sh", "-c", f"cat {names.PERF_PATH}/perf_ms_*_1.log"]
     lines = product.kubectl("-n", namespace, *shown).splitlines()
+    series = f'{names.RANK_TIER}{{namespace="{namespace}",monitor="perf",tier="{names.TIER_PERF_FILE}"}}'
+    wait("both ranks are seen by their files", lambda: len(product.prometheus.vector(series)) == 2, 60)
+    wait("the status says so", lambda: tier_of(product, namespace, "perf") == names.TIER_PERF_FILE, 30)
     product.kubectl("-n", namespace, "delete", "job", "perf", "--wait=false")
     product.kubectl("-n", namespace, "delete", "pod", pod, "--grace-period=0", "--force")
 
@@ -203,3 +261,16 @@ def test_pod_security_refuses_a_host_path_and_the_monitor_says_so_and_training_s
     condition = product.conditions(namespace, "strict")["Injected"]
     assert (condition["status"], condition["reason"]) == ("False", names.REASON_BREAKER_OPEN)
     assert "hostPath" in condition["message"]
+
+
+def test_a_program_that_is_no_mindspore_is_seen_by_the_loss_lines_of_its_log(product: Product, namespace: str):
+    product.apply(a_monitor("lines", namespace, tiers=["logTail"]))
+    wait("the webhook knows the monitor", lambda: product.conditions(namespace, "lines"), 30)
+    product.apply(a_job("lines", namespace, container={"command": ["sh", "-c", LINES]}, backoffLimit=0))
+
+    wait("the status says so", lambda: tier_of(product, namespace, "lines") == names.TIER_LOG_TAIL, 120)
+    loss = f'{names.RANK_LOSS}{{namespace="{namespace}",monitor="lines"}}'
+    ((labels, value),) = wait("its loss is seen", lambda: product.prometheus.vector(loss), 60)
+    gone(product, namespace, "lines")
+
+    assert (labels.get("rank", ""), value) == ("", 0.5)
