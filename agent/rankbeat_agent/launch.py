@@ -151,6 +151,7 @@ class Child:
         while True:
             self.reap()
             if is_over():
+                self.reap()  # what has ended since
                 return True
             if deadline is not None and time.monotonic() >= deadline:
                 return False
