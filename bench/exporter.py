@@ -3,7 +3,7 @@
 The real programs of pod rankbeat-devices in their own processes, vendor, its child and the serving part, over the C
 double of libdcmi.so, whose calls take 1 to 10 ms each, and 100 to 150 where a bandwidth is measured. `cores` and
 `rss_mib` are of the three together (pages that processes share are counted for each) at an interval of 5 s, scraped
-every 5 s; CPU that the double itself burns is in it, and the waking of 230 calls a collection that sleep: without
+every 5 s; CPU that the double itself burns is in it, and the waking of 157 calls a collection that sleep: without
 latencies it is `cores_instant`. `scrape_p99_ms`: scrapes of which each finds a new collection,
 four collections a second. `rss_growth_mib`: of the three together over 10^5 scrapes back to back, after 65 s (the
 slowest calls are made once a minute) and a tenth as many scrapes to warm up. `hang_delay_ms`: the longest scrape while

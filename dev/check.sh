@@ -25,4 +25,4 @@ say "alert rules"
 bash alerts/test.sh
 
 say "pure tests"
-$bin/pytest -q -n 3 --dist worksteal -m 'not registry and not training and not controlplane and not node and not demo' --timeout 60 "$@"
+$bin/pytest -q -n 3 --dist worksteal -m 'not slow and not registry and not training and not controlplane and not node and not demo' --timeout 60 "$@"

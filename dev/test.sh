@@ -5,7 +5,7 @@ set -uo pipefail
 cd "$(dirname "$0")/.."
 mkdir -p build
 failed=0
-for part in 'registry or training or controlplane or node' demo; do
+for part in 'slow or registry or training or controlplane or node' demo; do
     printf '\n== tests: %s\n' "$part"
     .venv/bin/pytest -p no:randomly -m "$part" --junitxml="build/test-${part##* }.xml" --durations=10 "$@" || failed=1
 done

@@ -89,6 +89,7 @@ print(json.dumps({"grown": rss() - before, "polls": polls, "entries": entries, "
 )
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(120)
 def test_a_million_steps_leave_the_memory_of_writer_and_reader_as_it_was(tmp_path):
     agent = support.pod_folder(tmp_path / "agent")

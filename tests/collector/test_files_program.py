@@ -70,6 +70,7 @@ def test_beside_a_job_every_record_until_the_end_is_written_and_no_port_is_opene
     assert [reading.read(path).was_cut for path in reading.outputs_in(out)] == [False] * 8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", [None, support.KEY], ids=["clear", "encrypted"])
 def test_killed_at_any_moment_it_leaves_whole_rows_and_the_next_one_goes_on(
     key: keys.Key | None, tmp_path: Path

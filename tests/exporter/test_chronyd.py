@@ -12,10 +12,13 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.skipif(
-    os.geteuid() != 0 or not shutil.which("chronyd") or not shutil.which("ip"),
-    reason="needs root, chronyd and ip: apt-get install chrony iproute2",
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        os.geteuid() != 0 or not shutil.which("chronyd") or not shutil.which("ip"),
+        reason="needs root, chronyd and ip: apt-get install chrony iproute2",
+    ),
+]
 PORT = 9411
 
 

@@ -10,6 +10,8 @@ from ascend_support import FIXTURES, MIB, MUTATIONS, fixture, mutated, read_npu_
 from rankbeat_exporter.parsing import npu_smi
 from rankbeat_exporter.parsing import npu_smi_reading as meaning
 
+pytestmark = pytest.mark.slow
+
 SCALES = {"_ratio": 100.0, "_bytes": 1 / MIB}
 TABLES = sorted(path.stem for path in FIXTURES.glob("info_*.txt"))
 

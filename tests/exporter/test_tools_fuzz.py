@@ -6,6 +6,8 @@ import random
 import re
 from pathlib import Path
 
+import pytest
+
 from rankbeat_exporter.parsing import hccn, npu_smi
 
 OUTPUTS = 10_000
@@ -99,6 +101,7 @@ def numbers_of(text):
     return [number for number in found if number is not None]
 
 
+@pytest.mark.slow
 def test_no_mutant_makes_a_parser_fall_or_say_what_is_not_there():
     assert len(FIXTURES) >= 10
     for text in mutants():
