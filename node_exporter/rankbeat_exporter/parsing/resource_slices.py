@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from rankbeat_exporter.model.assignment import Claimed
+from rankbeat_exporter.parsing.objects import mapping, rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
 
 
 def attributes(answer: Mapping[str, object]) -> dict[Claimed, dict[str, str]]:
@@ -12,31 +16,23 @@ def attributes(answer: Mapping[str, object]) -> dict[Claimed, dict[str, str]]:
 
     Where a pool is being replaced slices of two generations stand beside each other: the newer says what holds.
     """
-    specs = sorted((_mapping(one.get("spec")) for one in _rows(answer.get("items"))), key=_generation)
+    specs = sorted((mapping(one.get("spec")) for one in rows(answer.get("items"))), key=_generation)
     return {
-        Claimed(str(spec.get("driver")), str(_mapping(spec.get("pool")).get("name")), str(device.get("name"))): dict(
-            _texts(_mapping(device.get("attributes")))
+        Claimed(str(spec.get("driver")), str(mapping(spec.get("pool")).get("name")), str(device.get("name"))): dict(
+            _texts(mapping(device.get("attributes")))
         )
         for spec in specs
-        for device in _rows(spec.get("devices"))
+        for device in rows(spec.get("devices"))
     }
 
 
 def _generation(spec: Mapping[str, object]) -> int:
-    generation = _mapping(spec.get("pool")).get("generation")
+    generation = mapping(spec.get("pool")).get("generation")
     return generation if isinstance(generation, int) else 0
 
 
 def _texts(given: Mapping[str, object]) -> Iterator[tuple[str, str]]:
     for name, value in given.items():
-        text = _mapping(value).get("string", _mapping(value).get("int"))
+        text = mapping(value).get("string", mapping(value).get("int"))
         if isinstance(text, str | int):
             yield name, str(text)
-
-
-def _mapping(given: object) -> Mapping[str, object]:
-    return given if isinstance(given, Mapping) else {}
-
-
-def _rows(given: object) -> list[Mapping[str, object]]:
-    return [one for one in given if isinstance(one, Mapping)] if isinstance(given, list) else []
