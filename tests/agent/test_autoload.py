@@ -11,12 +11,6 @@ import training_support as support
 from rankbeat_agent.hooks import configuration, patches, rank
 from rankbeat_contract import names, ring
 
-
-@pytest.fixture(scope="module")
-def agent(tmp_path_factory):
-    return support.pod_folder(tmp_path_factory.mktemp("pod") / "agent")
-
-
 WATCHES = "import sys; print([type(finder).__name__ for finder in sys.meta_path].count('RankbeatFinder'))"
 
 

@@ -1,12 +1,10 @@
 """What is dumped of the first loss that is no number, and of the end of the device's memory."""
 
-import functools
 import math
 from pathlib import Path
 
 import pytest
 
-import signal_trainings
 import training_support as support
 from rankbeat_contract import side
 from signal_trainings import entries, printed
@@ -14,17 +12,6 @@ from signal_trainings import entries, printed
 LOOP_JOB = Path(__file__).with_name("loop_job.py")
 
 pytestmark = support.TRAINS
-
-
-@pytest.fixture(scope="module")
-def agent(tmp_path_factory):
-    return support.pod_folder(tmp_path_factory.mktemp("pod") / "agent")
-
-
-@pytest.fixture
-def trained(tmp_path, agent):
-    """A finished job and its ring."""
-    return functools.partial(signal_trainings.trained, tmp_path, agent)
 
 
 def test_the_first_nan_is_dumped_with_the_steps_that_led_to_it(trained, tmp_path):

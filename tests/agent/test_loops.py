@@ -13,11 +13,6 @@ STEPS = list(range(1, 9))
 pytestmark = support.TRAINS
 
 
-@pytest.fixture(scope="module")
-def agent(tmp_path_factory):
-    return support.pod_folder(tmp_path_factory.mktemp("pod") / "agent")
-
-
 def looped(folder, agent, *arguments):
     """One finished process of the job, and its rings; without the agent where there is none."""
     rings = folder / "rings"

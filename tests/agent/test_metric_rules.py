@@ -1,27 +1,14 @@
 """Intervals and filters of single metrics, and what follows a change of the configuration while a job runs."""
 
-import functools
 import json
 import math
 
 import pytest
 
-import signal_trainings
 import training_support as support
 from signal_trainings import printed
 
 pytestmark = support.TRAINS
-
-
-@pytest.fixture(scope="module")
-def agent(tmp_path_factory):
-    return support.pod_folder(tmp_path_factory.mktemp("pod") / "agent")
-
-
-@pytest.fixture
-def trained(tmp_path, agent):
-    """A finished job and its ring."""
-    return functools.partial(signal_trainings.trained, tmp_path, agent)
 
 
 def test_metrics_have_intervals_and_filters_of_their_own_and_a_bad_filter_is_said_once(trained):

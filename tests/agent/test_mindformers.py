@@ -17,11 +17,6 @@ LINE = re.compile(
 pytestmark = support.TRAINS_MINDFORMERS
 
 
-@pytest.fixture(scope="module")
-def agent(tmp_path_factory):
-    return support.pod_folder(tmp_path_factory.mktemp("pod") / "agent")
-
-
 def environment(agent, rings, **more):
     python = support.mindformers_python()
     return support.environment(agent, rings, **{"PATH": f"{python.parent}:/usr/local/bin:/usr/bin:/bin", **more})

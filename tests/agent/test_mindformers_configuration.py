@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rankbeat_contract import mindformers
-from training_support import environment, mindformers_python, pod_folder, run
+from training_support import environment, mindformers_python, run
 
 pytestmark = pytest.mark.training
 
@@ -48,11 +48,6 @@ import json
 from mindformers.tools.register.template import MonitorConfig, StableRankConfig
 print("RESULT", json.dumps([sorted(MonitorConfig.keys()), sorted(StableRankConfig.keys())]))
 """
-
-
-@pytest.fixture(scope="module")
-def agent(tmp_path_factory):
-    return pod_folder(tmp_path_factory.mktemp("pod") / "agent")
 
 
 def result(program: str, folder: Path, agent: Path | None, asked: object = None):

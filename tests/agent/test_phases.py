@@ -12,11 +12,6 @@ JOB = Path(__file__).with_name("phase_job.py")
 pytestmark = support.TRAINS
 
 
-@pytest.fixture(scope="module")
-def agent(tmp_path_factory):
-    return support.pod_folder(tmp_path_factory.mktemp("pod") / "agent")
-
-
 def ran(folder, agent, case, **variables):
     """What one case said, and its ring."""
     (folder / "rings").mkdir()

@@ -1,27 +1,14 @@
 """What a monitor's signals give from a real training."""
 
-import functools
 import math
 
 import pytest
 
-import signal_trainings
 import training_support as support
 from rankbeat_contract import side
 from signal_trainings import entries, printed
 
 pytestmark = support.TRAINS
-
-
-@pytest.fixture(scope="module")
-def agent(tmp_path_factory):
-    return support.pod_folder(tmp_path_factory.mktemp("pod") / "agent")
-
-
-@pytest.fixture
-def trained(tmp_path, agent):
-    """A finished job and its ring."""
-    return functools.partial(signal_trainings.trained, tmp_path, agent)
 
 
 def test_by_default_loss_rate_memory_and_samples_are_there_and_no_side_file(trained, tmp_path):

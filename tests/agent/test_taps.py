@@ -16,17 +16,7 @@ JOB = Path(__file__).with_name("taps_job.py")
 ALL = ("gradNorm", "localNorms", "updateRatio", "attentionEntropy", "attentionSparsity")
 CLASSES = ("classLoss", *ALL)
 
-pytestmark = [
-    pytest.mark.training,
-    pytest.mark.skipif(
-        not support.mindspore_python().exists(), reason="no MindSpore environment: run `make setup`, step mindspore"
-    ),
-]
-
-
-@pytest.fixture(scope="module")
-def agent(tmp_path_factory):
-    return support.pod_folder(tmp_path_factory.mktemp("pod") / "agent")
+pytestmark = support.TRAINS
 
 
 @pytest.fixture(scope="module")

@@ -9,17 +9,7 @@ import training_support as support
 
 JOB = Path(__file__).with_name("taps_classes_job.py")
 
-pytestmark = [
-    pytest.mark.training,
-    pytest.mark.skipif(
-        not support.mindspore_python().exists(), reason="no MindSpore environment: run `make setup`, step mindspore"
-    ),
-]
-
-
-@pytest.fixture(scope="module")
-def agent(tmp_path_factory):
-    return support.pod_folder(tmp_path_factory.mktemp("pod") / "agent")
+pytestmark = support.TRAINS
 
 
 @pytest.fixture

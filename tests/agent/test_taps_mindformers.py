@@ -14,13 +14,7 @@ LINE = re.compile(
 )
 """MFLossMonitor's line: step, separate losses, global norm."""
 
-pytestmark = [
-    pytest.mark.training,
-    pytest.mark.skipif(
-        not support.mindformers_python().exists(),
-        reason="no MindFormers environment: run `python3 dev/setup.py --only uv mindformers`",
-    ),
-]
+pytestmark = support.TRAINS_MINDFORMERS
 
 
 @pytest.fixture(scope="module")

@@ -16,11 +16,6 @@ LOSS = re.compile(r"^step (\d+) loss (\S+)$", re.MULTILINE)
 pytestmark = support.TRAINS
 
 
-@pytest.fixture(scope="module")
-def agent(tmp_path_factory):
-    return support.pod_folder(tmp_path_factory.mktemp("pod") / "agent")
-
-
 def losses_printed(output):
     return {int(step): float(loss) for step, loss in LOSS.findall(output)}
 

@@ -26,11 +26,6 @@ ring = writer.claim(sys.argv[1], 32768, 2, 1, time.time_ns())
 """
 
 
-@pytest.fixture(scope="module")
-def agent(tmp_path_factory):
-    return support.pod_folder(tmp_path_factory.mktemp("pod") / "agent")
-
-
 @contextlib.contextmanager
 def writing(agent, rings, program, python=sys.executable, **variables):
     """A process that runs program (argument: the folder of rings) until the caller has seen enough."""

@@ -26,11 +26,6 @@ file = wire.claim_side(sys.argv[1], ring.run_id, int(sys.argv[2]))
 SMALL = 64 << 10
 
 
-@pytest.fixture(scope="module")
-def agent(tmp_path_factory):
-    return support.pod_folder(tmp_path_factory.mktemp("pod") / "agent")
-
-
 @contextlib.contextmanager
 def writing(agent, folder, program, file_bytes=SMALL):
     command = [sys.executable, "-c", CLAIMED + program, str(folder), str(file_bytes)]

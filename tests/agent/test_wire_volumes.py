@@ -16,11 +16,6 @@ MIB = 1 << 20
 POD = reading.a_pod()
 
 
-@pytest.fixture(scope="module")
-def agent(tmp_path_factory):
-    return support.pod_folder(tmp_path_factory.mktemp("pod") / "agent")
-
-
 @pytest.fixture
 def volume(tmp_path):
     """Mounts a tmpfs of so many bytes where the collector looks for the pod's rings."""

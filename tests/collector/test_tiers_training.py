@@ -19,12 +19,7 @@ LINES = Path(__file__).with_name("mindformers_lines.py")
 MINDFORMERS = support.REPO / "build/mindformers/bin/python"
 STEPS = 120
 
-pytestmark = [
-    pytest.mark.training,
-    pytest.mark.skipif(
-        not support.mindspore_python().exists(), reason="no MindSpore environment: run `make setup`, step mindspore"
-    ),
-]
+pytestmark = support.TRAINS
 
 
 def perf_variables(folder: Path) -> dict[str, str]:

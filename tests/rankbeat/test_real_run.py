@@ -15,10 +15,7 @@ from rankbeat_contract import names
 JOB = Path(__file__).parents[1] / "agent/job.py"
 LOSS = re.compile(r"^step (\d+) loss (\S+)$", re.MULTILINE)
 
-pytestmark = [
-    pytest.mark.training,
-    pytest.mark.skipif(not support.mindspore_python().exists(), reason="no MindSpore environment: run `make setup`"),
-]
+pytestmark = support.TRAINS
 
 
 def test_two_attempts_of_a_real_training_become_one_frame(tmp_path):
