@@ -3,12 +3,12 @@
 The real programs of pod rankbeat-devices in their own processes, vendor, its child and the serving part, over the C
 double of libdcmi.so, whose calls take 1 to 10 ms each, and 100 to 150 where a bandwidth is measured. `cores` and
 `rss_mib` are of the three together (pages that processes share are counted for each) at an interval of 5 s, scraped
-every 5 s; CPU that the double itself burns is in it, and the waking of 157 calls a collection that sleep: without
-latencies it is `cores_instant`. `scrape_p99_ms`: scrapes of which each finds a new collection,
-four collections a second. `rss_growth_mib`: of the three together over 10^5 scrapes back to back, after 65 s (the
-slowest calls are made once a minute) and a tenth as many scrapes to warm up. `hang_delay_ms`: the longest scrape while
-no call of the driver returns, and the child is killed and replaced, minus the healthy median. No peer runs here:
-npu-exporter needs a driver. Leaves build/bench/exporter.json.
+every 5 s, with loads that differ from one collection to the next; CPU that the double itself burns is in it, and the
+waking of 90 calls a collection that sleep: without latencies it is `cores_instant`. `scrape_p99_ms`: scrapes of which
+each finds a new collection, four collections a second. `rss_growth_mib`: of the three together over 10^5 scrapes back
+to back, after 65 s (the slowest calls are made once a minute) and a tenth as many scrapes to warm up. `hang_delay_ms`:
+the longest scrape while no call of the driver returns, and the child is killed and replaced, minus the healthy median.
+No peer runs here: npu-exporter needs a driver. Leaves build/bench/exporter.json.
 usage: exporter.py [--seconds N] [--scrapes N]
 """
 
@@ -19,6 +19,7 @@ import contextlib
 import http.client
 import importlib.util
 import os
+import random
 import statistics
 import subprocess
 import sys
@@ -34,6 +35,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 CARDS, CHIPS_IN_CARD = 8, 2
+CHANGING = (
+    *((f"{kind}utilization", 60, 100) for kind in ("", "vector_", "cube_", "overall_")),
+    ("frequency", 1500, 1800), ("power", 2000, 3500), ("temperature", 50, 70), ("hbm_used", 40_000, 60_000),
+)  # fmt: skip
+"""Keys of the double's script, with the lowest and the highest number."""
 INTERVAL_SECONDS = 5.0
 FAST_INTERVAL_SECONDS = 0.25
 FAST_SCRAPES = 400
@@ -125,6 +131,17 @@ def scrape_ms(connection: http.client.HTTPConnection) -> float:
     return (time.perf_counter() - begin) * 1000
 
 
+def other_loads() -> str:
+    """Figures that differ from one collection to the next, chip by chip, as those of a training do."""
+    drawn = random.Random()
+    return "".join(
+        f"{card}/{chip} {key} {drawn.randint(lowest, highest)}\n"
+        for card in range(CARDS)
+        for chip in range(CHIPS_IN_CARD)
+        for key, lowest, highest in CHANGING
+    )
+
+
 def steady(folder: Path, seconds: float, script: str) -> dict[str, float]:
     """CPU and memory at the default interval."""
     write_script(folder, script)
@@ -134,6 +151,7 @@ def steady(folder: Path, seconds: float, script: str) -> dict[str, float]:
         begin, before = time.monotonic(), sum(map(cpu_seconds, pids))
         while time.monotonic() - begin < seconds:
             text = scraped(exporter.port)
+            write_script(folder, script + other_loads())
             time.sleep(INTERVAL_SECONDS)
         used, took = sum(map(cpu_seconds, pids)) - before, time.monotonic() - begin
         return {

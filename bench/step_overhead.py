@@ -202,9 +202,17 @@ def child(script: str, *arguments: str) -> dict[str, Any]:
     return dict(json.loads(said.splitlines()[-1]))
 
 
+def say(part: str) -> None:
+    """Which part has begun, on stderr: all of them take 10 to 25 minutes."""
+    print(f"{dt.datetime.now(dt.UTC):%H:%M:%S} {part}", file=sys.stderr, flush=True)
+
+
 def tapped(rounds: int) -> dict[str, Any]:
     """The gradient norm's tap: figures and intervals. rounds: of each of TAPPED_PROCESSES."""
-    found = [child("tapped.py", f"--rounds={rounds}", f"--seed={seed}") for seed in range(TAPPED_PROCESSES)]
+    found = []
+    for seed in range(TAPPED_PROCESSES):
+        say(f"gradient norm, process {seed + 1} of {TAPPED_PROCESSES}")
+        found.append(child("tapped.py", f"--rounds={rounds}", f"--seed={seed}"))
     again, with_tap = (np.asarray([one["log_ratios"][arm] for one in found]) for arm in ("off_again", "grad_norm"))
     # Where networks lie in memory is drawn once a process: the tap's interval is one over processes.
     means = np.log(ratio(with_tap))
@@ -232,7 +240,8 @@ def collected() -> dict[str, float]:
     """Mean step with another monitor over that without, each in trainings of its own by turns; medians of TRAININGS."""
     monitors = ["none", "SummaryCollector", *(["TrainingStateMonitor"] if mlp.mindformers else [])]
     spent: dict[str, list[float]] = {monitor: [] for monitor in monitors}
-    for _ in range(TRAININGS):
+    for turn in range(TRAININGS):
+        say(f"{', '.join(monitors)}: trainings {turn + 1} of {TRAININGS}")
         for monitor in monitors:
             spent[monitor].append(child("collected.py", f"--monitor={monitor}")["mean_ms"])
     off = statistics.median(spent["none"])
@@ -247,8 +256,10 @@ def measured(rounds: int, costed_steps: int, tapped_rounds: int) -> dict[str, An
     with tempfile.TemporaryDirectory(dir="/dev/shm") as scratch:
         folder = Path(scratch)
         (folder / "rings").mkdir()
+        say("start of a process")
         start = starting.milliseconds(starting.pod_folder(folder / "agent"), folder / "rings")
         os.environ["RANKBEAT_RING_DIR"] = str(folder / "rings")
+        say(f"step, {rounds} rounds")
         shown = os.dup(1)
         with (folder / "output").open("w") as output:
             os.dup2(output.fileno(), 1)

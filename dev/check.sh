@@ -8,10 +8,10 @@ say() { printf '\n== %s\n' "$*"; }
 say "lint"
 $bin/ruff check .
 $bin/ruff format --check .
-$bin/vermin --no-tips --target=3.9- --violations --eval-annotations agent/rankbeat_agent agent/rankbeat_contract agent/rankbeat_collector agent/rankbeat
+$bin/vermin --no-tips --target=3.9- --violations --eval-annotations agent/rankbeat_agent agent/rankbeat_contract agent/rankbeat_collector agent/rankbeat_serving agent/rankbeat
 
 say "types"
-$bin/mypy agent/rankbeat_contract agent/rankbeat_agent agent/rankbeat_collector agent/rankbeat operator/rankbeat_operator operator/rankbeat_webhook \
+$bin/mypy agent/rankbeat_contract agent/rankbeat_agent agent/rankbeat_collector agent/rankbeat_serving agent/rankbeat operator/rankbeat_operator operator/rankbeat_webhook \
     aggregator/rankbeat_aggregator node_exporter/rankbeat_exporter dev/setup.py dev/rankbeat_setup dev/reference dev/cluster/rankbeat_cluster dev/images/rankbeat_images dev/demo/rankbeat_demo
 
 say "layers"

@@ -22,6 +22,9 @@ from rankbeat_collector.push.loop import Pusher
 from rankbeat_collector.ring import polling
 from rankbeat_collector.tiers.polling import TieredPoller
 from rankbeat_contract import names
+from rankbeat_serving import access
+from rankbeat_serving.access import Access, AccessError
+from rankbeat_serving.files import AccessFiles
 
 _log = logging.getLogger("rankbeat_collector")
 
@@ -47,10 +50,12 @@ class Settings:
     ca_file: str
     token_file: str
     listen: Tuple[str, int]
+    access: Access
+    clock_port: int
 
 
 def settings(arguments: Sequence[str]) -> Settings:
-    """Settings of a command line. Raises: SettingsError; SystemExit on --help or an unknown option."""
+    """Settings of a command line. Raises: SettingsError, AccessError; SystemExit on --help or an unknown option."""
     parser = argparse.ArgumentParser(prog="rankbeat-collector", description=__doc__)
     parser.add_argument("--node", default=os.environ.get("NODE_NAME", ""), help="this node's name (NODE_NAME)")
     parser.add_argument("--kubelet-root", default="/var/lib/kubelet", help="its folder pods/ holds the pods' volumes")
@@ -62,6 +67,10 @@ def settings(arguments: Sequence[str]) -> Settings:
     parser.add_argument("--token-file", default="/var/run/secrets/rankbeat/token", help="projected token")
     parser.add_argument("--host", default="", help="address to listen on; any by default")
     parser.add_argument("--port", type=int, default=names.PORT_COLLECTOR)
+    parser.add_argument(
+        "--clock-port", type=int, default=names.PORT_CLOCK_LOOPBACK, help="of the clock on the loopback"
+    )
+    access.add_options(parser)
     given = parser.parse_args(arguments)
     if not given.node:
         raise SettingsError("--node", "empty, set it or NODE_NAME")
@@ -77,6 +86,8 @@ def settings(arguments: Sequence[str]) -> Settings:
         ca_file=given.ca_file,
         token_file=given.token_file,
         listen=(given.host, given.port),
+        access=access.checked(access.given(given)),
+        clock_port=given.clock_port,
     )
 
 
@@ -98,18 +109,18 @@ class Latest:
 def collect(given: Settings, source: polling.Source, counts: outputs.Counts, stopped: threading.Event) -> None:
     """Polls, serves and pushes until stopped.
 
-    Raises: SettingsError, OSError if the port is taken.
+    Raises: SettingsError, AccessError, OSError if the port is taken.
     """
     latest = Latest()
     pusher = None
     if given.aggregator_url:
-        clock = lambda: client.local_clock("127.0.0.1", names.PORT_CLOCK, _CLOCK_SECONDS)  # noqa: E731
+        clock = lambda: client.local_clock("127.0.0.1", given.clock_port, _CLOCK_SECONDS)  # noqa: E731
         posting = client.Client(given.aggregator_url, given.ca_file, given.token_file)
         pusher = Pusher(posting, Sender(given.node, given.push_seconds), counts, clock)
         pusher.start()
     registry = CollectorRegistry()
     registry.register(outputs.PollCollector(given.node, lambda: latest.poll, counts, 2 * given.push_seconds))
-    serving = server.started(given.listen, registry, latest.is_fresh)
+    serving = server.started(given.listen, registry, latest.is_fresh, AccessFiles(given.access))
     _log.info("collector started node=%s port=%d root=%s", given.node, serving.server_address[1], source.root)
     poller = TieredPoller(polling.Poller(source), source.root, given.pod_logs)
     while True:
@@ -145,7 +156,7 @@ def main(arguments: Sequence[str], pods: Optional[Pods] = None) -> int:
         counts = outputs.Counts()
         source = polling.kubelet_source(given.kubelet_root, pods or _api_pods(given.node, counts))
         collect(given, source, counts, stopped)
-    except SettingsError as error:
+    except (SettingsError, AccessError) as error:
         _log.error("collector cannot start %s", error)
         return 2
     return 0

@@ -92,6 +92,8 @@ ENV_NODE = "NODE_NAME"
 PORT_COLLECTOR = 9410
 PORT_CLOCK = 9411
 PORT_DEVICES = 9412
+PORT_CLOCK_LOOPBACK = 9413
+"""Plain, for the collector of the same pod: /v1/clock."""
 PORT_AGGREGATOR = 9420
 """TLS: /v1/reports and /v1/verdicts."""
 PORT_AGGREGATOR_METRICS = 9421

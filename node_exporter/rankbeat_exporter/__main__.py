@@ -22,6 +22,7 @@ from rankbeat_exporter import LOG_FORMAT
 from rankbeat_exporter.errors import InvalidConfiguration
 from rankbeat_exporter.model.accelerator import VENDORS
 from rankbeat_exporter.model.configuration import ClockSection, Configuration, DevicesSection, WebSection
+from rankbeat_serving import access
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -102,8 +103,8 @@ def _devices(options: argparse.Namespace, stopped: threading.Event) -> None:
 def _web(options: argparse.Namespace) -> WebSection:
     from rankbeat_exporter.parsing import configuration
 
-    files = {key: getattr(options, key) for key in ("certificate", "key", "client_ca", "token_file")}
-    return configuration.checked_web(WebSection(options.port, options.address, **files))
+    web = WebSection(options.port, options.address, access.given(options), options.loopback_port)
+    return configuration.checked_web(web)
 
 
 def _vendor(options: argparse.Namespace, stopped: threading.Event) -> None:
@@ -162,6 +163,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--verbose", action="store_true", help="log at DEBUG")
     parser.add_argument("--config", type=Path, metavar="FILE", help="TOML (docs/node-exporter.md); runs all in one")
+    parser.set_defaults(loopback_port=0)
     programs = parser.add_subparsers(dest="program", metavar="PROGRAM")
     clock = programs.add_parser("clock", help="the node's clock by adjtimex and SNTP")
     clock.add_argument(
@@ -179,6 +181,9 @@ def _parser() -> argparse.ArgumentParser:
         help="chronyd's command socket, by its absolute path, or its command port (323)",
     )
     clock.add_argument("--round-interval", type=_duration, default="32s")
+    clock.add_argument(
+        "--loopback-port", type=int, default=0, metavar="PORT", help="/v1/clock, plain, for a neighbour in the same pod"
+    )
     clock.add_argument("--offset-limit", type=_duration, default="50ms")
     clock.add_argument("--error-limit", type=_duration, default="100ms")
     devices = programs.add_parser("devices", help="serve accelerators' metrics from the vendor part")
@@ -210,10 +215,7 @@ def _add_web(program: argparse.ArgumentParser, port: int) -> None:
     program.add_argument("--port", type=int, default=port)
     program.add_argument("--address", default="", help="all addresses by default")
     program.add_argument("--node", default=_node())
-    program.add_argument("--tls-cert", dest="certificate", default="", metavar="FILE", help="serve TLS; read anew")
-    program.add_argument("--tls-key", dest="key", default="", metavar="FILE")
-    program.add_argument("--client-ca", default="", metavar="FILE", help="ask clients for a certificate of this CA")
-    program.add_argument("--token-file", default="", metavar="FILE", help="ask clients for this bearer token")
+    access.add_options(program)
 
 
 def _add_vendors(program: argparse.ArgumentParser) -> None:

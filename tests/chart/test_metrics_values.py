@@ -17,6 +17,7 @@ TLS = ("bundled.enabled=true", "metrics.tls.enabled=true")
 CLIENTS = (*TLS, "metrics.tls.clientAuth.enabled=true")
 TOKEN = (*TLS, "metrics.bearerToken.enabled=true")
 OWN_CLIENTS = (*CLIENTS, "metrics.tls.clientAuth.existingSecret=prom")
+OVER_TLS = {"https-metrics", "https-clock"}
 OWN_TOKEN = (*TOKEN, "metrics.bearerToken.existingSecret=scrape")
 
 pytestmark = pytest.mark.controlplane
@@ -33,23 +34,29 @@ def rendered(*settings: str) -> dict[tuple[str, str], dict[str, Any]]:
 
 
 def job(objects: dict[tuple[str, str], dict[str, Any]]) -> dict[str, Any] | None:
-    """Of the bundled Prometheus, for the devices, without what all jobs have."""
+    """Of the bundled Prometheus, for the nodes, without what all jobs have."""
     jobs = yaml.safe_load(objects["ConfigMap", "rankbeat-prometheus"]["data"]["prometheus.yml"])["scrape_configs"]
-    found = [one for one in jobs if one["job_name"] == "rankbeat-devices"]
-    return {key: found[0].get(key) for key in ("scheme", "tls_config", "authorization")} if found else None
+    found = [one for one in jobs if one["job_name"] == "rankbeat-nodes"]
+    if not found:
+        return None
+    (names,) = (one["names"] for one in found[0]["dns_sd_configs"])
+    assert {name.partition(".")[0].removeprefix("_") for name in names} == OVER_TLS
+    return {key: found[0].get(key) for key in ("scheme", "tls_config", "authorization")}
 
 
-def endpoint(objects: dict[tuple[str, str], dict[str, Any]]) -> dict[str, Any] | None:
-    """Of the PodMonitor, likewise."""
+def endpoints(objects: dict[tuple[str, str], dict[str, Any]]) -> dict[str, Any]:
+    """Of the PodMonitor, likewise, by port."""
     found = objects["PodMonitor", "rankbeat"]["spec"]["podMetricsEndpoints"]
-    return next(
-        ({key: one.get(key) for key in ("scheme", "tlsConfig", "authorization")} for one in found if is_https(one)),
-        None,
-    )
+    return {
+        one["port"]: {key: one.get(key) for key in ("scheme", "tlsConfig", "authorization")}
+        for one in found
+        if one.get("scheme") == "https"
+    }
 
 
-def is_https(one: dict[str, Any]) -> bool:
-    return one["port"] == "https-metrics"
+def served_ports(objects: dict[tuple[str, str], dict[str, Any]]) -> set[str]:
+    """Names of the ports by which DNS says who serves over TLS."""
+    return {one["targetPort"] for one in objects["Service", "rankbeat-metrics"]["spec"]["ports"]} & OVER_TLS
 
 
 def mounted(objects: dict[tuple[str, str], dict[str, Any]]) -> dict[str, str]:
@@ -69,12 +76,8 @@ def secrets_of_the_operator(objects: dict[tuple[str, str], dict[str, Any]]) -> s
 def test_by_default_nothing_changes():
     objects = rendered("bundled.enabled=true")
 
-    assert (job(objects), endpoint(objects), mounted(objects), secrets_of_the_operator(objects)) == (
-        None,
-        None,
-        {},
-        set(),
-    )
+    assert (job(objects), endpoints(objects), served_ports(objects)) == (None, {}, set())
+    assert (mounted(objects), secrets_of_the_operator(objects)) == ({}, set())
 
 
 PATH = "/etc/rankbeat/metrics"
@@ -120,6 +123,7 @@ def test_the_bundled_prometheus_and_the_operators_rights_follow(settings, tls, a
     objects = rendered(*settings)
 
     assert job(objects) == {"scheme": "https", "tls_config": tls, "authorization": authorization}
+    assert served_ports(objects) == OVER_TLS
     assert mounted(objects) == {"ca.crt": "rankbeat-ca", **files}
     assert secrets_of_the_operator(objects) == made
 
@@ -140,11 +144,12 @@ def test_the_podmonitor_follows(settings, client, token):
     if client:
         tls |= {"cert": {"secret": {"name": client, "key": "tls.crt"}}, "keySecret": {"name": client, "key": "tls.key"}}
 
-    assert endpoint(rendered(*settings)) == {
+    asked = {
         "scheme": "https",
         "tlsConfig": tls,
         "authorization": {"credentials": {"name": token, "key": "token"}} if token else None,
     }
+    assert endpoints(rendered(*settings)) == dict.fromkeys(OVER_TLS, asked)
 
 
 def test_the_prometheus_that_is_up_starts_anew_with_other_files():

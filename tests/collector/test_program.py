@@ -32,11 +32,15 @@ sys.exit(program.main(sys.argv[1:], lambda: (pod,)))
 """
 
 
-@contextlib.contextmanager
-def running(*arguments: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+def free_port() -> int:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+        return int(free.getsockname()[1])
+
+
+@contextlib.contextmanager
+def running(*arguments: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+    port = free_port()
     command = [sys.executable, "-c", PROGRAM, "--node", "n1", "--host", "127.0.0.1", "--port", str(port), *arguments]
     with subprocess.Popen(command) as child:
         try:
@@ -83,6 +87,37 @@ def test_the_program_serves_ranks_reports_them_and_ends_with_a_last_report_withi
     assert 'rankbeat_step{monitor="llm",namespace="team-a",node="n1",rank="0"} 41.0' in text
     assert [report["ranks"][0]["step"] for report in aggregator.reports] == [41, 42]
     assert (code, took < 2) == (0, True)
+
+
+def test_the_clock_beside_it_is_asked_on_the_loopback_while_both_serve_over_tls_alone(tmp_path: Path) -> None:
+    certificate = receiver.a_certificate()
+    for name, content in (("ca.crt", certificate.certificate), ("tls.key", certificate.key), ("token", b"t")):
+        (tmp_path / name).write_bytes(content)
+    (tmp_path / "pods").mkdir()
+    over_tls = ("--tls-cert", str(tmp_path / "ca.crt"), "--tls-key", str(tmp_path / "tls.key"))
+    clock_port, loopback_port = free_port(), free_port()
+    asked = ("--loopback-port", str(loopback_port), "--port", str(clock_port), "--address", "127.0.0.1", "--node", "n1")
+    clock = [sys.executable, "-m", "rankbeat_exporter", "clock", *asked, *over_tls]
+    with receiver.receiving(certificate, tmp_path) as aggregator, subprocess.Popen(clock) as beside:
+        files = ("--ca-file", str(tmp_path / "ca.crt"), "--token-file", str(tmp_path / "token"))
+        url = ("--kubelet-root", str(tmp_path), "--aggregator-url", aggregator.url, "--push-interval", "0.5")
+        with running(*files, *url, "--clock-port", str(loopback_port), *over_tls) as (_, port):
+            aggregator.wait(lambda: any(report["clock"] for report in aggregator.reports))
+            plain = [answers_plainly(one) for one in (port, clock_port)]
+        beside.terminate()
+
+    assert {"trusted", "source", "error_bound_seconds"} <= aggregator.reports[-1]["clock"].keys()
+    assert plain == [False, False]
+
+
+def answers_plainly(port: int) -> bool:
+    with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port, timeout=5)) as connection:
+        try:
+            connection.request("GET", "/metrics")
+            connection.getresponse()
+        except (OSError, http.client.HTTPException):
+            return False
+    return True
 
 
 def test_an_aggregator_that_hangs_does_not_delay_the_end(tmp_path: Path) -> None:

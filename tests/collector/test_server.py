@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import http.client
-import socket
 from typing import TYPE_CHECKING
 
 import pytest
@@ -56,21 +55,3 @@ def test_a_stale_poll_loop_is_not_healthy(port: int) -> None:
 
 def test_nothing_else_is_there(port: int) -> None:
     assert get(port, "/etc/passwd")[0] == 404
-
-
-def test_slow_clients_do_not_stop_others(port: int) -> None:
-    with contextlib.ExitStack() as slow:
-        for _ in range(10):
-            silent = slow.enter_context(socket.create_connection(("127.0.0.1", port)))
-            silent.sendall(b"GET /metr")
-
-        assert get(port, "/metrics")[0] == 200
-
-
-def test_clients_beyond_the_limit_are_turned_away(port: int) -> None:
-    with contextlib.ExitStack() as slow:
-        for _ in range(30):
-            slow.enter_context(socket.create_connection(("127.0.0.1", port)))
-
-        with pytest.raises((http.client.HTTPException, OSError)):
-            get(port, "/metrics")

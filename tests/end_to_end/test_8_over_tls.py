@@ -1,4 +1,4 @@
-"""/metrics of the devices over TLS, by an upgrade of the release; then the release uninstalled, and nothing left.
+"""/metrics of the nodes over TLS, by an upgrade of the release; then the release uninstalled, and nothing left.
 
 Last of these tests: the product is gone after them. They leave a demo alone that was up before (RANKBEAT_RUNNING).
 """
@@ -30,6 +30,13 @@ pytestmark = [
 ]
 
 SETTINGS = ("metrics.tls.enabled", "metrics.tls.clientAuth.enabled", "metrics.bearerToken.enabled")
+DAEMON_SETS = ("rankbeat-devices", "rankbeat-node")
+SERVED = {
+    "devices": ("devices", names.PORT_DEVICES),
+    "collector": ("node", names.PORT_COLLECTOR),
+    "clock": ("node", names.PORT_CLOCK),
+}
+"""Component and port by container."""
 SUCCESS = f'{names.NODE_COLLECTOR_SUCCESS}{{collector="accelerators"}}'
 PROBES_SECONDS = 35
 """Three liveness probes, after which a container whose probe fails is killed."""
@@ -44,21 +51,22 @@ def upgraded(product: Product) -> Iterator[float]:
     """When the release began to serve over TLS."""
     settings = [word for name in SETTINGS for word in ("--set", f"{name}=true")]
     helm("upgrade", install.RELEASE, str(install.CHART), "--reuse-values", *settings, "--wait", "--timeout", "3m")
-    wait("the devices' pod has the files", lambda: has_files(product), 60)
-    product.kubectl(
-        *("-n", RELEASE_NAMESPACE, "rollout", "status", "daemonset/rankbeat-devices", "--timeout=120s"),
-        timeout_seconds=130,
-    )
+    for name in DAEMON_SETS:
+        wait(f"{name} has the files", lambda: has_files(product, name), 60)  # noqa: B023 asked before the next
+        product.kubectl(
+            *("-n", RELEASE_NAMESPACE, "rollout", "status", f"daemonset/{name}", "--timeout=120s"),
+            timeout_seconds=130,
+        )
     return time.time()
 
 
-def has_files(product: Product) -> bool:
-    spec = product.get("daemonset", "rankbeat-devices", RELEASE_NAMESPACE)["spec"]["template"]["spec"]
+def has_files(product: Product, daemon_set: str) -> bool:
+    spec = product.get("daemonset", daemon_set, RELEASE_NAMESPACE)["spec"]["template"]["spec"]
     return "metrics" in {volume["name"] for volume in spec["volumes"]}
 
 
-def devices_pod(product: Product) -> dict:
-    found = product.list("pods", RELEASE_NAMESPACE, "rankbeat.io/component=devices")
+def pod_of(product: Product, component: str) -> dict:
+    found = product.list("pods", RELEASE_NAMESPACE, f"rankbeat.io/component={component}")
     (pod,) = (one for one in found if "deletionTimestamp" not in one["metadata"])
     return pod
 
@@ -69,24 +77,31 @@ def test_devices_that_are_well_alert_nobody(product: Product):
     assert product.prometheus.vector('ALERTS{component="devices"}') == ()
 
 
-def test_the_bundled_prometheus_scrapes_the_devices_over_tls(product: Product, upgraded: float):
-    fresh = f"timestamp({SUCCESS} == 1) > {upgraded}"
+def test_the_bundled_prometheus_scrapes_the_nodes_over_tls(product: Product, upgraded: float):
+    for shown in (f"{SUCCESS} == 1", names.NODE_CLOCK_TRUSTED, "rankbeat_collector_pods_known == 1"):
+        fresh = f"timestamp({shown}) > {upgraded}"
+        wait(f"{shown} is scraped", lambda: product.prometheus.vector(fresh), 90)  # noqa: B023 asked before the next
 
-    wait("accelerators are measured and scraped", lambda: product.prometheus.vector(fresh), 90)
-
-    assert product.prometheus.by_label('up{job="rankbeat-devices"}', "job") == {"rankbeat-devices": 1.0}
+    ports = {str(port) for _, port in SERVED.values()}
+    targets = product.prometheus.by_label('up{job="rankbeat-nodes"} == 1', "instance")
+    assert {address.rpartition(":")[2] for address in targets} == ports
 
 
 def test_the_kubelets_probes_go_on(product: Product, upgraded: float):
     time.sleep(max(0.0, upgraded + PROBES_SECONDS - time.time()))
 
-    statuses = {one["name"]: one for one in devices_pod(product)["status"]["containerStatuses"]}
+    pods = [pod_of(product, component) for component in ("devices", "node")]
+    statuses = {one["name"]: one for pod in pods for one in pod["status"]["containerStatuses"]}
 
-    assert (statuses["devices"]["ready"], statuses["devices"]["restartCount"]) == (True, 0)
+    assert {name: (statuses[name]["ready"], statuses[name]["restartCount"]) for name in SERVED} == dict.fromkeys(
+        SERVED, (True, 0)
+    )
 
 
-def test_who_brings_nothing_reads_nothing(product: Product, upgraded: float):
-    address = f"{devices_pod(product)['status']['podIP']}:{names.PORT_DEVICES}"
+@pytest.mark.parametrize("container", SERVED)
+def test_who_brings_nothing_reads_nothing(product: Product, upgraded: float, container: str):
+    component, port = SERVED[container]
+    address = f"{pod_of(product, component)['status']['podIP']}:{port}"
     asked = (
         "import ssl, urllib.request as u\n"
         f"try: print(u.urlopen('https://{address}/metrics', context=ssl._create_unverified_context()).status)\n"

@@ -283,8 +283,18 @@ def get():
     return read
 
 
-@pytest.fixture
-def free_port():
+def a_free_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
+
+
+@pytest.fixture
+def free_port():
+    return a_free_port()
+
+
+@pytest.fixture
+def loopback_port(free_port):
+    del free_port  # drawn before: another
+    return a_free_port()

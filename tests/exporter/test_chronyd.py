@@ -19,7 +19,7 @@ pytestmark = [
         reason="needs root, chronyd and ip: apt-get install chrony iproute2",
     ),
 ]
-PORT = 9411
+PORT, LOOPBACK_PORT = 9411, 9413
 
 
 def ip(*arguments):
@@ -88,16 +88,18 @@ def clock_program(namespaces, program, inside, get, eventually):
                 "2s",
                 "--node",
                 "n1",
+                "--loopback-port",
+                str(LOOPBACK_PORT),
                 *arguments,
                 prefix=("ip", "netns", "exec", namespaces[1], *inside_of),
             )
 
-        def read(self, path):
-            return inside(namespaces[1], lambda: get(PORT, path))
+        def read(self, path, port=PORT):
+            return inside(namespaces[1], lambda: get(port, path))
 
         def said(self, reason):
             def now():
-                body = self.read("/v1/clock")
+                body = self.read("/v1/clock", LOOPBACK_PORT)
                 found = json.loads(body) if body else {}
                 return found if found.get("reason") == reason else None
 

@@ -10,6 +10,7 @@ from rankbeat_exporter.errors import InvalidConfiguration
 from rankbeat_exporter.model.configuration import ClockSection, Configuration, DevicesSection, WebSection
 from rankbeat_exporter.parsing.configuration import configuration
 from rankbeat_exporter.sources.configuration_file import ConfigurationFile
+from rankbeat_serving.access import Access
 
 
 def parsed(text):
@@ -47,7 +48,9 @@ def test_all_that_can_be_written():
     found = parsed(text)
 
     assert found.node == "host-7"
-    assert found.web == WebSection(9999, "127.0.0.1", "/etc/tls.crt", "/etc/tls.key", "/etc/ca.crt", "/etc/token")
+    assert found.web == WebSection(
+        9999, "127.0.0.1", Access("/etc/tls.crt", "/etc/tls.key", "/etc/ca.crt", "/etc/token")
+    )
     assert found.clock == ClockSection(
         ("ntp1.example", "10.0.0.1:1123"), "/run/chrony/chronyd.sock", 16.0, pytest.approx(0.01), pytest.approx(0.02)
     )

@@ -8,7 +8,7 @@ import pytest
 
 from ascend_support import HEALTHY
 from rankbeat_exporter.errors import CannotMeasure
-from rankbeat_exporter.sources import dcmi
+from rankbeat_exporter.sources import dcmi, dcmi_places
 
 
 def test_card_numbers_need_not_be_contiguous_and_the_mcu_is_no_chip(read_npus):
@@ -67,6 +67,42 @@ def test_an_older_library_lists_cards_and_chips_by_its_older_functions(read_npus
 def test_without_an_inventory_nothing_is_claimed(read_npus, text, reason):
     with pytest.raises(CannotMeasure, match=reason):
         read_npus(text)
+
+
+def recorded(script, tmp_path, library, text=""):
+    """The calls of one collection."""
+    calls = tmp_path / "calls"
+    calls.write_text("")
+    script(f"record {calls}\n{text}")
+    library.chips()
+    return calls.read_text().splitlines()
+
+
+def test_how_many_chips_a_card_has_is_asked_again_after_a_while_and_as_soon_as_a_chip_fails(
+    npu_library, script, tmp_path, monkeypatch
+):
+    def asked(text=""):
+        calls = recorded(script, tmp_path, npu_library, text)
+        return [call for call in calls if call.startswith("dcmi_get_device_id_in_card")]
+
+    npu_library.chips()
+    well, failing, after = asked(), asked("1/0 return dcmi_get_device_frequency -8008\n"), asked()
+    monkeypatch.setattr(npu_library, "_numbers_end", 0.0)
+
+    assert (well, failing, after) == ([], [], ["dcmi_get_device_id_in_card 1/-1"])
+    assert asked() == ["dcmi_get_device_id_in_card 0/-1", "dcmi_get_device_id_in_card 1/-1"]
+
+
+def test_a_chip_that_fell_off_its_card_is_listed_no_more_one_collection_after_its_calls_fail(
+    driver_root, script, monkeypatch
+):
+    monkeypatch.setenv("DCMI_DOUBLE_SCRIPT", str(script.path))
+    script("chips 2\n")
+    library = dcmi.Dcmi(dcmi_places.library_paths(driver_root))
+    before = [len(library.chips()) for _ in range(2)]
+    script("chips 1\n")
+
+    assert [*before, len(library.chips()), len(library.chips())] == [4, 4, 4, 2]
 
 
 def test_no_library_is_said_and_so_is_a_file_that_is_none(tmp_path):

@@ -22,13 +22,16 @@ CHIPS = ((0, 0), (1, 0))
 FIRST_GENERATION = tuple(call for call in (*dcmi_calls.IDENTITY, *dcmi_calls.FIGURES) if call.symbol)
 
 
+HEALTHY, ILL = Answer(0, (0,)), Answer(0, (2,))
+
+
 class Node:
     """NPUs in invented time: each call takes as long as seconds(call) says. asked: what was asked in this round."""
 
     def __init__(self, calls=FIRST_GENERATION, seconds=lambda _: 0.0):
         self.now = 1000.0
         self.asked = []
-        self.answers = {}
+        self.answers = {"health": HEALTHY}
         self._seconds = seconds
         self.schedule = Schedule(calls, self._ask, lambda: self.now)
 
@@ -58,11 +61,23 @@ def test_all_is_asked_first_and_then_what_can_change_at_once():
     assert everything == set(first[0, 0].answers)
     assert first[0, 0].repeated == ()
     assert keys(node.asked) == {
-        "health", "errors", "utilization", "vector_utilization", "cube_utilization", "overall_utilization", "memory",
-        "temperature", "power", "frequency",
+        "health", "utilization", "vector_utilization", "cube_utilization", "overall_utilization", "frequency",
     }  # fmt: skip
     assert set(second[0, 0].answers) == everything
     assert set(second[0, 0].repeated) == everything - keys(node.asked)
+
+
+@pytest.mark.parametrize("health", [ILL, Answer(-8008)], ids=["ill", "says nothing"])
+def test_error_codes_are_asked_in_each_round_while_the_npu_is_not_healthy(health):
+    node = Node()
+    node.round()
+    node.round()
+    while_healthy = "errors" in keys(node.asked)
+
+    node.answers["health"] = health
+    while_ill = ["errors" in keys(node.round() and node.asked) for _ in range(2)]
+
+    assert (while_healthy, while_ill) == (False, [True, True])
 
 
 def test_what_an_npu_is_stays_until_it_is_asked_again_ten_minutes_later():
@@ -84,7 +99,7 @@ def test_an_npu_whose_name_is_unknown_is_asked_for_it_in_each_round():
     node.round()
     asked_again = "die" in keys(node.asked)
 
-    node.answers.clear()
+    del node.answers["die"]
     node.round()
     node.round()
 
@@ -169,18 +184,18 @@ def child(driver_root, script, monkeypatch):
 
 def test_a_call_that_hangs_is_named_and_then_left_out_while_all_others_are_made(child, script):
     child.snapshot()
-    script("1/0 hang dcmi_get_device_temperature\n")
+    script("1/0 hang dcmi_get_device_health\n")
 
     begin = time.monotonic()
     hung = child.snapshot()
     took = time.monotonic() - begin
     after = child.snapshot()
 
-    assert (hung.reason, hung.hung, hung.chips) == ("DriverHung", "temperature 1/0", ())
+    assert (hung.reason, hung.hung, hung.chips) == ("DriverHung", "health 1/0", ())
     assert 0.4 <= took < 1.5
     assert (after.reason, after.restarts, after.unkillable) == ("", 1, 0)
-    assert [chip.answers["temperature"] for chip in after.chips] == [(0, (42,)), (CODE_HUNG, ())]
-    assert meaning.accelerator(after.chips[1])[1] == (("temperature", "hung"),)
+    assert [chip.answers["health"] for chip in after.chips] == [(0, (0,)), (CODE_HUNG, ())]
+    assert meaning.accelerator(after.chips[1])[1] == (("health", "hung"),)
 
 
 @pytest.mark.parametrize(
@@ -211,7 +226,7 @@ def test_a_chip_whose_type_is_left_out_after_a_hang_stays_listed_and_is_read(chi
 
     after = child.snapshot()
 
-    assert [chip.answers["temperature"].code for chip in after.chips] == [0, 0]
+    assert [chip.answers["health"].code for chip in after.chips] == [0, 0]
 
 
 @pytest.mark.parametrize(
@@ -230,13 +245,13 @@ def test_a_hang_in_the_second_generations_inventory_is_named(doubles, tmp_path, 
 
 
 def test_a_call_that_hung_is_made_again_after_a_while(child, script, monkeypatch):
-    script("1/0 hang dcmi_get_device_temperature\n")
+    script("1/0 hang dcmi_get_device_health\n")
     child.snapshot()
     script("")
 
-    child._left_out["temperature 1/0"] = time.monotonic() - 1
+    child._left_out["health 1/0"] = time.monotonic() - 1
 
-    assert [chip.answers["temperature"].code for chip in child.snapshot().chips] == [0, 0]
+    assert [chip.answers["health"].code for chip in child.snapshot().chips] == [0, 0]
 
 
 def test_a_hang_is_counted_by_the_call_and_shown_as_its_deadline(child, script):

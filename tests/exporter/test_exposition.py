@@ -124,6 +124,30 @@ def test_what_can_no_longer_be_rendered_is_left_out_at_once():
     assert shown(source) is None
 
 
+def test_only_a_family_with_other_rows_is_rendered_anew():
+    found = [a_success("one"), family(metrics.EXPORTER_CONFIGURATION_LOADED, [(("n1",), 1.0)])]
+    source = Source("one", int, lambda _: found)
+    before = source.rendered()
+
+    found[1] = family(metrics.EXPORTER_CONFIGURATION_LOADED, [(("n1",), 2.0)])
+    changed = source.rendered()
+    del found[1]
+    gone = source.rendered()
+
+    success, loaded = metrics.EXPORTER_SUCCESS.name, metrics.EXPORTER_CONFIGURATION_LOADED.name
+    assert changed[success] is before[success] is gone[success]
+    assert (changed[loaded].samples[-4:], gone.keys()) == (b"2.0\n", {success})
+
+
+def test_a_family_that_comes_in_two_parts_stands_once():
+    source = Source("one", int, lambda _: [a_success("a"), a_success("b", 0.0)])
+
+    assert source.rendered()[metrics.EXPORTER_SUCCESS.name].samples.decode().splitlines() == [
+        'rankbeat_node_collector_success{collector="a",node="n1"} 1.0',
+        'rankbeat_node_collector_success{collector="b",node="n1"} 0.0',
+    ]
+
+
 def test_an_unchanged_page_is_the_same_bytes():
     """With 400 KiB made anew for each scrape resident memory wandered by 2 MiB."""
     exposition = Exposition()

@@ -81,16 +81,17 @@ def test_without_the_vendor_part_the_serving_part_says_so(program, get, free_por
 
 
 def test_the_clock_serves_metrics_health_and_json_and_takes_the_nodes_name_from_its_environment(
-    program, liar, get, free_port, eventually
+    program, liar, get, free_port, loopback_port, eventually
 ):
     arguments = ("clock", "--server", liar().address, "--port", str(free_port), "--round-interval", "1s")
-    with program(*arguments, environment={"NODE_NAME": "node-7"}):
-        body = eventually(lambda: (found := get(free_port, "/v1/clock")) and "Quorum" in found and found)
+    with program(*arguments, "--loopback-port", str(loopback_port), environment={"NODE_NAME": "node-7"}):
+        body = eventually(lambda: (found := get(loopback_port, "/v1/clock")) and "Quorum" in found and found)
 
         assert json.loads(body).keys() == {"trusted", "reason", "source", "offset_seconds", "error_bound_seconds"}
         assert 'rankbeat_node_clock_trusted{node="node-7",reason="Quorum"} 1.0' in get(free_port, "/metrics")
         assert get(free_port, "/healthz") == "ok\n"
-        assert get(free_port, "/nothing") == 404
+        assert [get(free_port, path) for path in ("/nothing", "/v1/clock")] == [404, 404]
+        assert get(loopback_port, "/metrics") == 404
 
 
 @pytest.mark.parametrize(

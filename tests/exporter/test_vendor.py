@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -48,6 +49,34 @@ SNAPSHOTS = st.builds(
 @given(SNAPSHOTS)
 def test_a_snapshot_survives_the_wire(snapshot):
     assert vendor.snapshot(vendor.snapshot_bytes(snapshot)) == snapshot
+
+
+@given(st.lists(SNAPSHOTS, min_size=1, max_size=3))
+def test_snapshots_one_after_the_other_survive_the_wire_and_chips_are_passed_on_as_they_came(snapshots):
+    writer = vendor.Writer()
+    for snapshot in snapshots:
+        for line in (writer.line(snapshot), writer.line(snapshot)):  # the second with nothing written anew
+            came = vendor.snapshot(line)
+            assert came == snapshot
+            assert vendor.snapshot(vendor.snapshot_bytes(replace(came, restarts=7))) == replace(snapshot, restarts=7)
+
+
+def test_an_answer_that_is_another_is_written_anew():
+    writer = vendor.Writer()
+
+    def written(answer):
+        (chip,) = vendor.snapshot(writer.line(Snapshot("", chips=(RawChip(0, 0, {"power": answer}),)))).chips
+        return chip.answers["power"]
+
+    given = [Answer(0, (1,)), Answer(0, (2,)), Answer(-8012)]
+    assert [written(answer) for answer in given] == given
+
+
+def test_chips_that_are_not_last_in_their_line_are_written_anew():
+    lists = b'"events":[],"texts":[],"repeated_texts":[]'
+    line = b'{"vendor":"huawei","reason":"","detail":"","chips":[],"restarts":0,%b}' % lists
+
+    assert vendor.snapshot(vendor.snapshot_bytes(replace(vendor.snapshot(line), restarts=3))).restarts == 3
 
 
 def test_an_answer_holds_one_snapshot_of_each_vendor():

@@ -1,4 +1,4 @@
-"""How the devices' programs serve /metrics: by files of Secrets, nothing in arguments, probes that go on working."""
+"""How the programs on nodes serve /metrics: by files of Secrets, nothing in arguments, probes that go on working."""
 
 from __future__ import annotations
 
@@ -29,15 +29,10 @@ def pods(metrics: object) -> dict[str, dict]:
     return {one["metadata"]["name"]: one["spec"]["template"]["spec"] for one in objects if "template" in one["spec"]}
 
 
-def devices(spec: dict) -> dict:
-    (container,) = (one for one in spec["containers"] if one["name"] == "devices")
-    return container
-
-
-def served(spec: dict) -> tuple[list[str], dict[str, str], str, str]:
-    """Web arguments, Secret or ConfigMap by file, the port's name, the probe's scheme."""
-    container = devices(spec)
-    arguments = [one for one in container["args"] if one.startswith(("--tls", "--client", "--token"))]
+def served(spec: dict, name: str) -> tuple[list[str], dict[str, str], str, str]:
+    """Of a container: web arguments, Secret or ConfigMap by file, the port's name, the probe's scheme."""
+    (container,) = (one for one in spec["containers"] if one["name"] == name)
+    arguments = [one for one in container["args"] if one.startswith(("--tls", "--client"))]
     volumes = [one["projected"]["sources"] for one in spec["volumes"] if one["name"] == "metrics"]
     files = {
         item["path"]: source["name"]
@@ -52,7 +47,16 @@ def served(spec: dict) -> tuple[list[str], dict[str, str], str, str]:
     return arguments, files, port["name"], container["livenessProbe"]["httpGet"].get("scheme", "HTTP")
 
 
-@pytest.mark.parametrize("name", ["rankbeat-devices", "rankbeat-devices-nvidia"])
+@pytest.mark.parametrize(
+    ("pod", "container", "ports"),
+    [
+        ("rankbeat-devices", "devices", {}),
+        ("rankbeat-devices-nvidia", "devices", {}),
+        ("rankbeat-node", "collector", {}),
+        ("rankbeat-node", "clock", {"metrics": "metrics-clock", "https-metrics": "https-clock"}),
+    ],
+    ids=["devices", "devices-nvidia", "collector", "clock"],
+)
 @pytest.mark.parametrize(
     ("metrics", "expected"),
     [
@@ -79,7 +83,7 @@ def served(spec: dict) -> tuple[list[str], dict[str, str], str, str]:
         pytest.param(
             TOKEN,
             (
-                [*TLS_ARGUMENTS, f"--token-file={PATH}/token"],
+                [*TLS_ARGUMENTS, f"--client-token-file={PATH}/token"],
                 {**TLS_FILES, "token": "rankbeat-metrics-token"},
                 *("https-metrics", "HTTPS"),
             ),
@@ -88,7 +92,7 @@ def served(spec: dict) -> tuple[list[str], dict[str, str], str, str]:
         pytest.param(
             {**TLS, "bearerToken": {"enabled": True, "existingSecret": "scrape"}},
             (
-                [*TLS_ARGUMENTS, f"--token-file={PATH}/token"],
+                [*TLS_ARGUMENTS, f"--client-token-file={PATH}/token"],
                 {**TLS_FILES, "token": "scrape"},
                 *("https-metrics", "HTTPS"),
             ),
@@ -96,15 +100,16 @@ def served(spec: dict) -> tuple[list[str], dict[str, str], str, str]:
         ),
     ],
 )
-def test_devices_of_both_vendors_serve_as_the_install_asks(name, metrics, expected):
-    assert served(pods(metrics)[name]) == expected
+def test_programs_on_nodes_serve_as_the_install_asks(pod, container, ports, metrics, expected):
+    arguments, files, port, scheme = expected
+
+    assert served(pods(metrics)[pod], container) == (arguments, files, ports.get(port, port), scheme)
 
 
 @pytest.mark.parametrize("metrics", [TLS, CLIENTS, TOKEN], ids=["tls", "clients", "token"])
 def test_no_other_container_holds_the_files_and_no_other_program_changes(metrics):
     plain, protected = pods(None), pods(metrics)
 
-    assert protected["rankbeat-node"] == plain["rankbeat-node"]
     assert protected["rankbeat-aggregator"] == plain["rankbeat-aggregator"]
     for name in ("rankbeat-devices", "rankbeat-devices-nvidia"):
         (vendor,) = (one for one in protected[name]["containers"] if one["name"] == "vendor")

@@ -61,7 +61,7 @@ class Installed(NamedTuple):
         """The chart's configuration of the devices' job, at one address instead of what DNS says."""
         text = self.chart["ConfigMap", "rankbeat-prometheus"]["data"]["prometheus.yml"].replace(PATH, str(files))
         whole = yaml.safe_load(text)
-        (job,) = (one for one in whole["scrape_configs"] if one["job_name"] == "rankbeat-devices")
+        (job,) = (one for one in whole["scrape_configs"] if one["job_name"] == "rankbeat-nodes")
         del job["dns_sd_configs"]
         job["static_configs"] = [{"targets": [f"127.0.0.1:{port}"]}]
         return {"global": whole["global"], "scrape_configs": [job]}

@@ -140,7 +140,7 @@ CLOCK = {
     **a_container(
         "clock",
         ["rankbeat_exporter", "clock"],
-        ["--node=$(NODE_NAME)", "--offset-limit=0.05s"],
+        ["--node=$(NODE_NAME)", "--offset-limit=0.05s", "--loopback-port=9413"],
         NOBODY,
         [SCRATCH_MOUNT],
     ),

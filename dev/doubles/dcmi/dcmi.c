@@ -122,7 +122,7 @@ int dcmiv2_init(void)
 
 static int card_list(const char *function, int *card_num, int *list, int list_len)
 {
-    int all[MAX_CARDS], count = cards(all), code = preamble(function, ANY, ANY);
+    int code = preamble(function, ANY, ANY), all[MAX_CARDS], count = cards(all);
     if (code != 0)
         return code;
     if (card_num == NULL || list == NULL || list_len < count)

@@ -25,65 +25,96 @@ static const char *script_path(void)
     return beside;
 }
 
-/* The script's text, NULL where there is none. It is kept while the file is the same: a call asks several times, and a
- * benchmark is to measure the caller, not us. */
-static const char *script_text(void)
+/* One line that sets something: `rest` follows the key. */
+struct line {
+    int is_of_chip, card, device;
+    char *key, *rest;
+};
+
+enum { MAX_LINES = 1024 };
+static struct line lines[MAX_LINES];
+static int line_count;
+
+static char *after_blanks(char *at)
+{
+    return at + strspn(at, " \t");
+}
+
+static char *cut_word(char *at)
+{
+    char *end = at + strcspn(at, " \t");
+    if (*end == 0)
+        return end;
+    *end = 0;
+    return after_blanks(end + 1);
+}
+
+static void parse(char *text)
+{
+    line_count = 0;
+    for (char *next = text, *at; (at = strsep(&next, "\n")) != NULL && line_count < MAX_LINES;) {
+        struct line *line = &lines[line_count];
+        int used = 0;
+        at[strcspn(at, "#")] = 0;
+        line->is_of_chip = sscanf(at, " %d/%d %n", &line->card, &line->device, &used) == 2 && used > 0;
+        line->key = after_blanks(at + (line->is_of_chip ? used : 0));
+        line->rest = cut_word(line->key);
+        line_count += *line->key != 0;
+    }
+}
+
+/* Reads the script where it is another than before. Once a call, and not once a question of it: a benchmark is to measure
+ * the caller, not us. */
+static void look(void)
 {
     static char *kept;
     static struct stat seen;
     struct stat now;
     const char *path = script_path();
-    if (path == NULL || stat(path, &now) != 0)
-        return NULL;
-    if (kept != NULL && now.st_ino == seen.st_ino && now.st_size == seen.st_size &&
+    if (path == NULL || stat(path, &now) != 0) {
+        line_count = 0;
+        seen = (struct stat){0};
+        return;
+    }
+    if (now.st_ino == seen.st_ino && now.st_size == seen.st_size &&
         memcmp(&now.st_mtim, &seen.st_mtim, sizeof now.st_mtim) == 0)
-        return kept;
+        return;
     FILE *script = fopen(path, "r");
     if (script == NULL)
-        return NULL;
+        return;
     free(kept);
     kept = calloc((size_t)now.st_size + 1, 1);
-    if (kept != NULL)
+    if (kept != NULL) {
         kept[fread(kept, 1, (size_t)now.st_size, script)] = 0;
+        parse(kept);
+    }
     fclose(script);
     seen = now;
-    return kept;
+}
+
+/* What follows `word` where it is the first of `rest`, NULL where it is not; `*` stands for every word. */
+static char *following(char *rest, const char *word)
+{
+    size_t length = strcspn(rest, " \t");
+    if ((length == 1 && *rest == '*') || (length == strlen(word) && memcmp(rest, word, length) == 0))
+        return after_blanks(rest + length);
+    return NULL;
 }
 
 /* The rest of the last line that sets `key` (of two words where `word` is not NULL) for this chip; 0 where none does. */
 int setting(int card, int device, const char *key, const char *word, char *rest, size_t size)
 {
-    char line[1024];
-    int is_found = 0;
-    const char *next = script_text();
-    while (next != NULL && *next != 0) {
-        int line_card, line_device, used = 0;
-        char *at = line;
-        snprintf(line, sizeof line, "%.*s", (int)strcspn(next, "#\n"), next);
-        next = strchr(next, '\n');
-        if (next != NULL)
-            next++;
-        if (sscanf(at, " %d/%d %n", &line_card, &line_device, &used) == 2 && used > 0) {
-            if (line_card != card || line_device != device)
-                continue;
-            at += used;
-        }
-        at += strspn(at, " \t");
-        const char *words[] = {key, word};
-        int matches = 1;
-        for (int i = 0; i < 2 && words[i] != NULL && matches; i++) {
-            size_t length = strcspn(at, " \t");
-            int is_any = i == 1 && length == 1 && *at == '*';
-            matches = is_any || (length == strlen(words[i]) && memcmp(at, words[i], length) == 0);
-            at += length;
-            at += strspn(at, " \t");
-        }
-        if (matches) {
-            snprintf(rest, size, "%s", at);
-            is_found = 1;
+    for (int i = line_count - 1; i >= 0; i--) {
+        struct line *line = &lines[i];
+        if ((line->is_of_chip && (line->card != card || line->device != device)) || strcmp(line->key, key) != 0)
+            continue;
+        char *found = word != NULL ? following(line->rest, word) : line->rest;
+        if (found != NULL) {
+            snprintf(rest, size, "%s", found);
+            return 1;
         }
     }
-    return is_found;
+    return 0;
 }
 
 long long number(int card, int device, const char *key, long long otherwise)
@@ -102,6 +133,7 @@ void text(int card, int device, const char *key, const char *otherwise, unsigned
 int preamble(const char *function, int card, int device)
 {
     char rest[1024];
+    look();
     FILE *record = setting(card, device, "record", NULL, rest, sizeof rest) ? fopen(rest, "a") : NULL;
     if (record != NULL) {
         fprintf(record, "%s %d/%d\n", function, card, device);
@@ -119,7 +151,9 @@ int preamble(const char *function, int card, int device)
         struct timespec wait = {milliseconds / 1000, milliseconds % 1000 * 1000000};
         nanosleep(&wait, NULL);
     }
-    while (setting(card, device, "hang", function, rest, sizeof rest))
+    while (setting(card, device, "hang", function, rest, sizeof rest)) {
         usleep(10000);
+        look();
+    }
     return setting(card, device, "return", function, rest, sizeof rest) ? (int)strtol(rest, NULL, 0) : 0;
 }

@@ -136,7 +136,12 @@ RECIPES = {
     "node": _platform(
         "node",
         ("collector", "exporter"),
-        ("agent/rankbeat_collector", "node_exporter/rankbeat_exporter", "agent/rankbeat_contract"),
+        (
+            "agent/rankbeat_collector",
+            "node_exporter/rankbeat_exporter",
+            "agent/rankbeat_serving",
+            "agent/rankbeat_contract",
+        ),
         NUMPY_LEAVES_OUT,
     ),
     "aggregator": _platform(

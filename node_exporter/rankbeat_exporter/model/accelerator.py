@@ -94,6 +94,8 @@ class Snapshot:
     """Beside the library's answers, or in their place where the library is not to be had."""
     repeated_texts: tuple[str, ...] = ()
     """Commands of texts that an earlier collection had: shown again, counted no more."""
+    chips_json: str = field(default="", compare=False)
+    """The chips as they came, to be passed on."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rankbeat_serving.access import PLAIN, Access
+
 
 @dataclass(frozen=True, slots=True)
 class ClockSection:
@@ -44,17 +46,16 @@ class DevicesSection:
 
 @dataclass(frozen=True, slots=True)
 class WebSection:
-    """The listener, and who may read /metrics: files of TLS, of a client CA (mTLS), of a bearer token; or none.
+    """The listener, and who may read /metrics.
 
-    address: empty for all.
+    address: empty for all. loopback_port: of a second listener, plain and on the loopback alone, for what a neighbour
+    in the same pod asks; 0 for none.
     """
 
     port: int
     address: str = ""
-    certificate: str = ""
-    key: str = ""
-    client_ca: str = ""
-    token_file: str = ""
+    access: Access = PLAIN
+    loopback_port: int = 0
 
 
 @dataclass(frozen=True, slots=True)

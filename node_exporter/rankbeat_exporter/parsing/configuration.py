@@ -8,6 +8,8 @@ from rankbeat_contract import names, units
 from rankbeat_exporter.errors import InvalidConfiguration
 from rankbeat_exporter.model.accelerator import VENDORS
 from rankbeat_exporter.model.configuration import ClockSection, Configuration, DevicesSection, WebSection
+from rankbeat_serving import access
+from rankbeat_serving.access import Access, AccessError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,7 +19,7 @@ Section = dict[str, object]
 _CLOCK = ("enabled", "servers", "chrony", "round_interval", "offset_limit", "error_limit")
 _JOIN = ("pod_resources", "npu_resources", "rank_tables", "npu_exporter_names")
 _DEVICES = ("enabled", "interval", "deadline", "vendors", "npu_driver_root", "nvidia_driver_root", "socket", *_JOIN)
-_WEB = ("port", "address", "certificate", "key", "client_ca", "token_file")
+_WEB = ("port", "address", *Access._fields)
 _LONGEST_SECONDS = 3600.0
 
 
@@ -46,19 +48,24 @@ def checked_web(web: WebSection) -> WebSection:
     """
     if not 0 < web.port < 1 << 16:
         raise InvalidConfiguration("web.port", f"is {web.port}, write 1 to 65535")
-    if bool(web.certificate) != bool(web.key):
-        raise InvalidConfiguration("web.certificate and web.key", "belong together: write both or none")
-    if web.client_ca and not web.certificate:
-        raise InvalidConfiguration("web.client_ca", "needs TLS: write web.certificate and web.key too")
+    try:
+        access.checked(web.access)
+    except AccessError as error:
+        raise InvalidConfiguration(web_fields(error), error.reason) from error
     return web
+
+
+def web_fields(error: AccessError) -> str:
+    """What a fault of the section's files is called."""
+    return " and ".join(f"web.{field}" for field in error.fields)
 
 
 def _web(section: Section) -> WebSection:
     port = section.get("port", names.PORT_DEVICES)
     if isinstance(port, bool) or not isinstance(port, int):
         raise InvalidConfiguration("web.port", f"is {port!r}, write a number")
-    texts = {key: _text(section, key, "web", "") for key in _WEB if key != "port"}
-    return checked_web(WebSection(port, **texts))
+    files = Access(*(_text(section, key, "web", "") for key in Access._fields))
+    return checked_web(WebSection(port, _text(section, "address", "web", ""), files))
 
 
 def _clock(section: Section) -> ClockSection:

@@ -5,6 +5,7 @@ Label values are ours; the places of the numbers are those of the vendor's struc
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING
 
 from rankbeat_exporter.parsing import network_counters, ub_ports
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 NO_NUMBERS = frozenset({-1, 0xFFFFFFFF, 0x7FFFFFFF, 0xFFFFFFFFFFFFFFFF})
 """What -1 and the largest integers become in unsigned fields: unknown."""
+MAX_CHIPS = 32
 NANO = 10**9
 PORTS_OF_A_STRUCTURE = 16
 HCCS_PORTS = range(1, 8)
@@ -46,15 +48,23 @@ PCIE_STATISTICS = ("min", "max", "average")
 
 def rows(answers: Mapping[str, Answer]) -> tuple[Rows, tuple[str, ...]]:
     """Figure -> label values -> number, and the calls whose answers have another shape than expected."""
+    known = tuple(
+        (call, answer) for call, answer in answers.items() if not answer.code and call.partition(" ")[0] in _PARSERS
+    )
+    found, malformed = _rows(known, _hccs_ports(answers))
+    return dict(found), malformed
+
+
+@functools.lru_cache(MAX_CHIPS)
+def _rows(known: tuple[tuple[str, Answer], ...], hccs_ports: tuple[int, ...]) -> tuple[Rows, tuple[str, ...]]:
+    """Not to be changed: the same for the same answers, which are asked twice a minute and repeated meanwhile."""
     found: Rows = {}
     malformed = []
-    for call, answer in answers.items():
-        parse = _PARSERS.get(call.partition(" ")[0])
-        if parse is None or answer.code:
-            continue
+    for call, answer in known:
         numbers = tuple(value for value in answer.values if isinstance(value, int))
+        parse = _PARSERS[call.partition(" ")[0]]
         try:
-            parsed = tuple(parse(numbers if len(numbers) == len(answer.values) else (), answers))
+            parsed = tuple(parse(numbers if len(numbers) == len(answer.values) else (), hccs_ports))
         except IndexError:
             malformed.append(call)
             continue
@@ -68,15 +78,15 @@ def network_health(state: str) -> Iterator[Row]:
     yield "network_healthy", (state,), float(state in HEALTHY_NETWORK_STATES)
 
 
-def _network_health(numbers: tuple[int, ...], _: Mapping[str, Answer]) -> Iterator[Row]:
+def _network_health(numbers: tuple[int, ...], _: tuple[int, ...]) -> Iterator[Row]:
     if 0 <= numbers[0] < len(NETWORK_STATES):
         yield from network_health(NETWORK_STATES[numbers[0]])
 
 
-def _ecc(prefix: str) -> Callable[[tuple[int, ...], Mapping[str, Answer]], Iterator[Row]]:
+def _ecc(prefix: str) -> Callable[[tuple[int, ...], tuple[int, ...]], Iterator[Row]]:
     """Of the memory whose figures begin with the prefix: none for the HBM, as for a GPU's memory."""
 
-    def parse(numbers: tuple[int, ...], _: Mapping[str, Answer]) -> Iterator[Row]:
+    def parse(numbers: tuple[int, ...], _: tuple[int, ...]) -> Iterator[Row]:
         for place, kind in enumerate(("corrected", "uncorrected")):
             for figure, first in (("ecc_errors_total", 1), ("ecc_lifetime_errors_total", 3), ("isolated_pages", 5)):
                 if (number := numbers[first + place]) not in NO_NUMBERS:
@@ -91,7 +101,7 @@ def _hccs_ports(answers: Mapping[str, Answer]) -> tuple[int, ...]:
     return tuple(port for port in HCCS_PORTS if port > 1 or not is_without_1)
 
 
-def _hccs(numbers: tuple[int, ...], answers: Mapping[str, Answer]) -> Iterator[Row]:
+def _hccs(numbers: tuple[int, ...], hccs_ports: tuple[int, ...]) -> Iterator[Row]:
     names = (
         ("hccs_flits_total", "transmit"),
         ("hccs_flits_total", "receive"),
@@ -99,22 +109,22 @@ def _hccs(numbers: tuple[int, ...], answers: Mapping[str, Answer]) -> Iterator[R
         ("hccs_retries_total", ""),
     )
     for place, (figure, direction) in enumerate(names):
-        for port in _hccs_ports(answers):
+        for port in hccs_ports:
             number = numbers[place * PORTS_OF_A_STRUCTURE + port]
             if number not in NO_NUMBERS:
                 yield figure, (str(port), direction) if direction else (str(port),), float(number)
 
 
-def _hccs_bandwidth(numbers: tuple[int, ...], answers: Mapping[str, Answer]) -> Iterator[Row]:
+def _hccs_bandwidth(numbers: tuple[int, ...], hccs_ports: tuple[int, ...]) -> Iterator[Row]:
     """profiling_time, two totals, then 16 ports a direction; GB/s by 10^9, and a GB is 2^30."""
     for place, direction in enumerate(("transmit", "receive")):
-        for port in _hccs_ports(answers):
+        for port in hccs_ports:
             number = numbers[3 + place * PORTS_OF_A_STRUCTURE + port]
             if number >= 0:
                 yield "hccs_bytes_per_second", (str(port), direction), number / NANO * (1 << 30)
 
 
-def _pcie_bandwidth(numbers: tuple[int, ...], _: Mapping[str, Answer]) -> Iterator[Row]:
+def _pcie_bandwidth(numbers: tuple[int, ...], _: tuple[int, ...]) -> Iterator[Row]:
     """profiling_time, then triples: three kinds sent, a latency, three kinds received."""
     for direction, first in (("transmit", 1), ("receive", 13)):
         for kind, transaction in enumerate(PCIE_TRANSACTIONS):
@@ -128,27 +138,27 @@ def _pcie_bandwidth(numbers: tuple[int, ...], _: Mapping[str, Answer]) -> Iterat
                     )
 
 
-def _pcie_errors(numbers: tuple[int, ...], _: Mapping[str, Answer]) -> Iterator[Row]:
+def _pcie_errors(numbers: tuple[int, ...], _: tuple[int, ...]) -> Iterator[Row]:
     for place, error in enumerate(("transmit", "receive", "link_crc", "end_to_end_crc")):
         if numbers[place] not in NO_NUMBERS:
             yield "pcie_errors_total", (error,), float(numbers[place])
 
 
-def _packets(numbers: tuple[int, ...], _: Mapping[str, Answer]) -> Iterator[Row]:
+def _packets(numbers: tuple[int, ...], _: tuple[int, ...]) -> Iterator[Row]:
     counters = dict(zip(network_counters.DCMI_ORDER, numbers, strict=False))
     if len(counters) < len(network_counters.DCMI_ORDER):
         raise IndexError(len(numbers))
     yield from network_counters.rows(NETWORK_PORT, counters)
 
 
-def _processes(numbers: tuple[int, ...], _: Mapping[str, Answer]) -> Iterator[Row]:
+def _processes(numbers: tuple[int, ...], _: tuple[int, ...]) -> Iterator[Row]:
     """Process id and bytes by turns; an id of 0 is an empty place."""
     for process, used in zip(numbers[::2], numbers[1::2], strict=True):
         if process > 0 and used not in NO_NUMBERS:
             yield "process_memory_by_pid_bytes", (str(process),), float(used)
 
 
-_PARSERS: dict[str, Callable[[tuple[int, ...], Mapping[str, Answer]], Iterator[Row]]] = {
+_PARSERS: dict[str, Callable[[tuple[int, ...], tuple[int, ...]], Iterator[Row]]] = {
     "network_health": _network_health,
     "ecc_hbm": _ecc(""),
     "ecc_ddr": _ecc("ddr_"),
@@ -161,4 +171,4 @@ _PARSERS: dict[str, Callable[[tuple[int, ...], Mapping[str, Answer]], Iterator[R
     "ub_links": ub_ports.link_rows,
     "ub_packets": ub_ports.packet_rows,
 }
-"""By the first word of a call's key: what follows is the port."""
+"""By the first word of a call's key, what follows is the port: the numbers, and the HCCS ports that the board has."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from rankbeat_exporter.model.accelerator import Answer
 
@@ -92,7 +92,7 @@ def has_port(answer: Answer | None, udie: int, port: int) -> bool:
     return (udie, port) in zip(numbers[::3], numbers[1::3], strict=False)
 
 
-def link_rows(numbers: tuple[int, ...], _: Mapping[str, Answer]) -> Iterator[tuple[str, tuple[str, ...], float]]:
+def link_rows(numbers: tuple[int, ...], _: tuple[int, ...]) -> Iterator[tuple[str, tuple[str, ...], float]]:
     """The whole chip's state, then that of each port. Where no link is needed one that is missing is no fault."""
     for port in range(CARD_PORTS):
         lanes = LANES.get(numbers[1 + port], "")
@@ -100,7 +100,7 @@ def link_rows(numbers: tuple[int, ...], _: Mapping[str, Answer]) -> Iterator[tup
             yield "ub_link_up", (CARD_UDIE, str(port), lanes), float(lanes != "none")
 
 
-def packet_rows(numbers: tuple[int, ...], _: Mapping[str, Answer]) -> Iterator[tuple[str, tuple[str, ...], float]]:
+def packet_rows(numbers: tuple[int, ...], _: tuple[int, ...]) -> Iterator[tuple[str, tuple[str, ...], float]]:
     """udie and port that were asked for, what the driver says of them (port, whether it carries Ethernet), counters."""
     udie, port, _port, is_ethernet = numbers[0], numbers[1], numbers[2], numbers[3]
     counted = numbers[4:]

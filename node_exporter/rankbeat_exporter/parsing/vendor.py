@@ -13,34 +13,56 @@ MAX_BYTES = 1 << 20
 _SCALARS = frozenset((int, str))
 
 
+class Writer:
+    """Snapshots as lines of JSON. An answer that is the very one of the snapshot before is not written out anew."""
+
+    def __init__(self) -> None:
+        self._written: dict[tuple[int, int, str], tuple[Answer, str]] = {}
+
+    def line(self, snapshot: Snapshot) -> bytes:
+        """One, with the newline."""
+        events = [[one.device, one.uuid, one.model, one.code, one.count, one.last_seconds] for one in snapshot.events]
+        head = _json(
+            {
+                "vendor": snapshot.vendor,
+                "reason": snapshot.reason,
+                "detail": snapshot.detail,
+                "restarts": snapshot.restarts,
+                "events": events,
+                "unkillable": snapshot.unkillable,
+                "hung": snapshot.hung,
+                "texts": snapshot.texts,
+                "repeated_texts": snapshot.repeated_texts,
+            }
+        )
+        chips = snapshot.chips_json or f"[{','.join(map(self._chip, snapshot.chips))}]"
+        return f"{head[:-1]}{_CHIPS}{chips}}}\n".encode()
+
+    def _chip(self, chip: RawChip) -> str:
+        answers = ",".join(self._answer(chip, call, answer) for call, answer in chip.answers.items())
+        repeated = _json(chip.repeated)
+        return f'{{"card":{chip.card},"device":{chip.device},"repeated":{repeated},"answers":{{{answers}}}}}'
+
+    def _answer(self, chip: RawChip, call: str, answer: Answer) -> str:
+        place = (chip.card, chip.device, call)
+        before = self._written.get(place)
+        if before is not None and before[0] is answer:
+            return before[1]
+        text = f"{_json(call)}:{_json((answer.code, *answer.values))}"
+        self._written[place] = (answer, text)
+        return text
+
+
+_CHIPS = ',"chips":'
+"""The last key: what follows it is passed on as it came. In a text its quotes would be escaped."""
+
+
+_json = json.JSONEncoder(separators=(",", ":")).encode
+
+
 def snapshot_bytes(snapshot: Snapshot) -> bytes:
     """One line of JSON."""
-    chips = [
-        {
-            "card": chip.card,
-            "device": chip.device,
-            "answers": {call: [answer.code, *answer.values] for call, answer in chip.answers.items()},
-            "repeated": chip.repeated,
-        }
-        for chip in snapshot.chips
-    ]
-    events = [[one.device, one.uuid, one.model, one.code, one.count, one.last_seconds] for one in snapshot.events]
-    text = json.dumps(
-        {
-            "vendor": snapshot.vendor,
-            "reason": snapshot.reason,
-            "detail": snapshot.detail,
-            "chips": chips,
-            "restarts": snapshot.restarts,
-            "events": events,
-            "unkillable": snapshot.unkillable,
-            "hung": snapshot.hung,
-            "texts": snapshot.texts,
-            "repeated_texts": snapshot.repeated_texts,
-        },
-        separators=(",", ":"),
-    )
-    return text.encode() + b"\n"
+    return Writer().line(snapshot)
 
 
 def snapshots(text: bytes) -> tuple[Snapshot, ...]:
@@ -64,7 +86,8 @@ def snapshot(line: bytes) -> Snapshot:
     if len(line) > MAX_BYTES:
         raise InvalidSnapshot("line", f"of {len(line)} bytes is too long")
     try:
-        given = json.loads(line)
+        text = line.decode()
+        given = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise InvalidSnapshot("line", f"is no JSON: {error}") from error
     given = _object(given, "line")
@@ -74,6 +97,7 @@ def snapshot(line: bytes) -> Snapshot:
         reason=_text(given.get("reason"), "reason"),
         detail=_text(given.get("detail"), "detail"),
         chips=tuple(_chip(chip) for chip in _list(given, "chips")),
+        chips_json=_chips_json(text) if list(given)[-1] == "chips" else "",
         restarts=_integer(given.get("restarts"), "restarts"),
         vendor=_text(given.get("vendor"), "vendor"),
         events=tuple(_event(event) for event in _list(given, "events")),
@@ -82,6 +106,10 @@ def snapshot(line: bytes) -> Snapshot:
         texts=tuple(_tool_text(text) for text in _list(given, "texts")),
         repeated_texts=tuple(_text(command, "repeated_texts") for command in _list(given, "repeated_texts")),
     )
+
+
+def _chips_json(text: str) -> str:
+    return text.rstrip().removesuffix("}").partition(_CHIPS)[2]
 
 
 def _event(given: object) -> Event:
@@ -105,9 +133,9 @@ def _chip(given: object) -> RawChip:
     chip = _object(given, "chips")
     answers = {}
     for call, row in _object(chip.get("answers"), "answers").items():
-        if not isinstance(row, list) or not row or not _SCALARS.issuperset(map(type, row)):
-            raise InvalidSnapshot(f"answers.{call}", "is no list of numbers and texts")
-        answers[call] = Answer(_integer(row[0], f"answers.{call}"), tuple(row[1:]))
+        if not isinstance(row, list) or not row or type(row[0]) is not int or not _SCALARS.issuperset(map(type, row)):
+            raise InvalidSnapshot(f"answers.{call}", "is no list of a code, numbers and texts")
+        answers[call] = Answer(row[0], tuple(row[1:]))
     card, device = (_integer(chip.get(field), field) for field in ("card", "device"))
     return RawChip(card, device, answers, tuple(_text(key, "repeated") for key in _list(chip, "repeated")))
 

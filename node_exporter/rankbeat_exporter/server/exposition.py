@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 View = TypeVar("View")
+Row = tuple[tuple[str, ...], float]
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 MAX_LABEL_TEXTS = 8192
@@ -31,6 +32,13 @@ class Rendered(NamedTuple):
 
     head: bytes
     samples: bytes
+
+
+class _Before(NamedTuple):
+    """A family as it was rendered: most have the same rows from one collection to the next."""
+
+    rows: tuple[Row, ...]
+    rendered: Rendered
 
 
 class Source:
@@ -49,7 +57,8 @@ class Source:
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         self.name = name
-        self._render: Callable[[], Mapping[str, Rendered]] = lambda: _rendered(families(view()))
+        before: dict[str, _Before] = {}
+        self._render: Callable[[], Mapping[str, Rendered]] = lambda: _rendered(families(view()), before)
         self._fresh_seconds = fresh_seconds
         self._now = now
         self._kept: tuple[Mapping[str, Rendered], float] | None = None
@@ -114,17 +123,27 @@ class Exposition:
 
 def text(families: Iterable[Family]) -> bytes:
     """The families in Prometheus' text format (version 0.0.4)."""
-    return b"".join(part for rendered in _rendered(families).values() for part in rendered)
+    return b"".join(part for rendered in _rendered(families, {}).values() for part in rendered)
 
 
-def _rendered(families: Iterable[Family]) -> dict[str, Rendered]:
-    """By name."""
-    found: dict[str, Rendered] = {}
+def _rendered(families: Iterable[Family], before: dict[str, _Before]) -> dict[str, Rendered]:
+    """By name. before: what was rendered the last time, which is kept up to date."""
+    rows_by_name: dict[str, tuple[Row, ...]] = {}
+    metrics: dict[str, Metric] = {}
     for metric, rows in families:
-        lines = [f"{metric.name}{_labels(metric.labels, values)} {_number(number)}\n" for values, number in rows]
-        before = found[metric.name].samples if metric.name in found else b""
-        found[metric.name] = Rendered(_head(metric), before + "".join(lines).encode())
-    return found
+        rows_by_name[metric.name] = rows_by_name.get(metric.name, ()) + rows
+        metrics[metric.name] = metric
+    for name, rows in rows_by_name.items():
+        if name not in before or before[name].rows != rows:
+            before[name] = _Before(rows, _family(metrics[name], rows))
+    for name in before.keys() - rows_by_name.keys():
+        del before[name]
+    return {name: before[name].rendered for name in rows_by_name}
+
+
+def _family(metric: Metric, rows: tuple[Row, ...]) -> Rendered:
+    lines = [f"{metric.name}{_labels(metric.labels, values)} {_number(number)}\n" for values, number in rows]
+    return Rendered(_head(metric), "".join(lines).encode())
 
 
 def _head(metric: Metric) -> bytes:

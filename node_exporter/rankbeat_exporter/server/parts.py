@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from rankbeat_exporter.collectors.loop import Loop
 from rankbeat_exporter.errors import InvalidConfiguration
 from rankbeat_exporter.model.pods import PodsView
-from rankbeat_exporter.server import http
 from rankbeat_exporter.server.exposition import Source
+from rankbeat_serving import server as http
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rankbeat_exporter.model.accelerator import Snapshot
     from rankbeat_exporter.model.assignment import Known
     from rankbeat_exporter.model.configuration import ClockSection, DevicesSection
-    from rankbeat_exporter.server.http import Page
+    from rankbeat_serving.server import Page
 
 CLOCK = "clock"
 DEVICES = "devices"
@@ -31,7 +31,10 @@ SLACK_SECONDS = 2.0
 
 
 class Part(NamedTuple):
-    """close ends what outlives the loop, after the loop's last collection; is_stuck: some of it cannot be ended now."""
+    """pages: for neighbours on the loopback. close ends what outlives the loop, after the loop's last collection.
+
+    is_stuck: some of it cannot be ended now.
+    """
 
     loop: Loop
     source: Source

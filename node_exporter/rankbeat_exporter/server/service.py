@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from rankbeat_contract import metrics
 from rankbeat_exporter.collectors.families import family
 from rankbeat_exporter.errors import InvalidConfiguration
-from rankbeat_exporter.server import http, parts
+from rankbeat_exporter.parsing.configuration import web_fields
+from rankbeat_exporter.server import parts
 from rankbeat_exporter.server.exposition import Exposition, Source
-from rankbeat_exporter.sources.web_files import WebFiles
+from rankbeat_serving import server as http
+from rankbeat_serving.access import AccessError
+from rankbeat_serving.files import AccessFiles
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 ITSELF = "exporter"
+LOOPBACK = "127.0.0.1"
 SWITCH_SECONDS = 0.0005
 """For a scrape that meets a collection at work: it wants the interpreter's lock several times, and waits for it so long
 each time. With Python's 5 ms it took 9 ms in the median, so 3 (2 cores, 16 NPUs, 2026-11-30)."""
@@ -49,6 +53,8 @@ class Service:
         self._configuration: Configuration | None = None
         self._parts: dict[str, Part] = {}
         self._server: http.HttpServer | None = None
+        self._neighbours: http.HttpServer | None = None
+        """On the loopback."""
         self._exposition = Exposition()
         self._reloads = Reloads(is_followed=True, loaded_wall=0.0, refused=0)
 
@@ -70,6 +76,7 @@ class Service:
         if stuck := [name for name in ended if self._parts[name].is_stuck()]:
             raise InvalidConfiguration(stuck[0], "cannot change: a child of it cannot be killed, try again later")
         server, files = self._listener(wanted.web, before.web if before else None)
+        neighbours = self._neighbours_listener(wanted.web)
         for name in ended:
             self._end(name)
         for name, part in fresh.items():
@@ -78,6 +85,7 @@ class Service:
             part.loop.start()
         self._exposition.put(Source(ITSELF, self._state, lambda state: _families(wanted.node, state)))
         self._serve(server, files)
+        self._serve_neighbours(neighbours)
         self._configuration = wanted
         self._reloads = self._reloads._replace(is_followed=True, loaded_wall=time.time())
 
@@ -89,32 +97,45 @@ class Service:
     def stop(self) -> None:
         for name in tuple(self._parts):
             self._end(name)
-        if self._server is not None:
-            _close(self._server)
+        for server in (self._server, self._neighbours):
+            if server is not None:
+                _close(server)
 
-    def _listener(self, web: WebSection, before: WebSection | None) -> tuple[http.HttpServer | None, WebFiles]:
+    def _listener(self, web: WebSection, before: WebSection | None) -> tuple[http.HttpServer | None, AccessFiles]:
         """A new listener where the address is another than before, and the files that it asks for."""
-        files = WebFiles(web)
+        try:
+            files = AccessFiles(web.access)
+        except AccessError as error:
+            raise InvalidConfiguration(web_fields(error), error.reason) from error
         if before is not None and (web.port, web.address) == (before.port, before.address):
             return None, files
-        try:
-            return http.HttpServer(web.port, {}, web.address, files), files
-        except OSError as error:
-            raise InvalidConfiguration("web.port or web.address", f"cannot be listened on: {error.strerror}") from error
+        return _listening(web.port, web.address, "web.port or web.address", files), files
 
-    def _serve(self, server: http.HttpServer | None, files: WebFiles) -> None:
+    def _serve(self, server: http.HttpServer | None, files: AccessFiles) -> None:
         old, self._server = self._server, server or self._server
         if self._server is not None:
             self._server.files = files
             self._server.pages = self._pages()
         if server is not None:
-            threading.Thread(target=server.serve_forever, daemon=True, name="http").start()
+            _start(server)
             if old is not None:
                 _close(old)
 
+    def _neighbours_listener(self, web: WebSection) -> http.HttpServer | None:
+        """A new listener on the loopback, where one is wanted and there is none: its port never changes."""
+        if not web.loopback_port or self._neighbours is not None:
+            return None
+        return _listening(web.loopback_port, LOOPBACK, "web.loopback_port")
+
+    def _serve_neighbours(self, server: http.HttpServer | None) -> None:
+        self._neighbours = self._neighbours or server
+        if self._neighbours is not None:
+            self._neighbours.pages = {path: page for part in self._parts.values() for path, page in part.pages.items()}
+        if server is not None:
+            _start(server)
+
     def _pages(self) -> dict[str, http.Page]:
-        own = {path: page for part in self._parts.values() for path, page in part.pages.items()}
-        return {**own, "/metrics": self._exposition.page, "/healthz": http.health_page(self._is_alive)}
+        return {"/metrics": self._exposition.page, "/healthz": http.health_page(self._is_alive)}
 
     def _is_alive(self) -> bool:
         return all(part.loop.is_alive() for part in tuple(self._parts.values()))
@@ -160,6 +181,18 @@ def run_file(changed: Callable[[], Configuration | None], look_seconds: float, s
         except InvalidConfiguration as error:
             service.refuse(error)
     service.stop()
+
+
+def _listening(port: int, address: str, field: str, files: AccessFiles | None = None) -> http.HttpServer:
+    """Raises: InvalidConfiguration."""
+    try:
+        return http.HttpServer(port, {}, address, files)
+    except OSError as error:
+        raise InvalidConfiguration(field, f"cannot be listened on: {error.strerror}") from error
+
+
+def _start(server: http.HttpServer) -> None:
+    threading.Thread(target=server.serve_forever, daemon=True, name="http").start()
 
 
 def _close(server: http.HttpServer) -> None:

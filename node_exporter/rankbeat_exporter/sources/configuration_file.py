@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from rankbeat_exporter.errors import InvalidConfiguration
 from rankbeat_exporter.parsing.configuration import configuration
-from rankbeat_exporter.sources.file_stamp import file_stamp
+from rankbeat_serving.stamp import file_stamp
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from rankbeat_exporter.model.configuration import Configuration
-    from rankbeat_exporter.sources.file_stamp import Stamp
+    from rankbeat_serving.stamp import Stamp
 
 
 class ConfigurationFile:

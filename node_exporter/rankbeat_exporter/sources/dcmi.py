@@ -18,8 +18,7 @@ from rankbeat_exporter.sources.call_watch import CallWatch
 from rankbeat_exporter.sources.dcmi_schedule import Schedule
 
 if TYPE_CHECKING:
-    from _ctypes import _CData
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from rankbeat_exporter.sources.dcmi_calls import Call
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
 
 MAX_CARDS = 64
 MAX_DEVICES_IN_CARD = 16
+NUMBERS_SECONDS = 60.0
 RETRYABLE = frozenset({-8006, -8012, -8017, -8020})
 """Time-out, not ready, upgrading, occupied."""
 ATTEMPTS = 3
@@ -38,6 +38,17 @@ NOT_SUPPORTED = frozenset({CODE_NO_FUNCTION, -8001, -8255})
 class _Inventory(NamedTuple):
     code: int
     chips: tuple[Chip, ...] = ()
+
+
+class _Question(NamedTuple):
+    """A call of one chip, as far as it is the same each time."""
+
+    name: str
+    """As it is named if it hangs."""
+    function: Callable[..., int] | None
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+    """Arguments before and after the references to the results."""
 
 
 class Dcmi:
@@ -58,8 +69,12 @@ class Dcmi:
         self._watch = watch or CallWatch(0.0, lambda _: None)
         self._skipped = frozenset(skipped)
         self._listed: tuple[Chip, ...] = ()
+        self._numbers: dict[int, int] = {}
+        """NPUs in each card, kept while all of them answer whatever is asked, and for NUMBERS_SECONDS at most."""
+        self._numbers_end = 0.0
         self._types: dict[tuple[int, int, int], int] = {}
         self._shared: dict[tuple[str, Chip], Answer] = {}
+        self._questions: dict[tuple[str, Chip], _Question] = {}
         self.generation = 1
         with self._watch.round():
             self._initialise()
@@ -83,6 +98,9 @@ class Dcmi:
                 self._types.clear()
                 self._shared.clear()
             rounds = self._schedule.rounds(inventory.chips)
+        for (card, _), found in rounds.items():
+            if any(answer.code and answer.code not in NOT_SUPPORTED for answer in found.answers.values()):
+                self._numbers.pop(card, None)
         return tuple(RawChip(*chip, found.answers, found.repeated) for chip, found in rounds.items())
 
     def _initialise(self) -> None:
@@ -116,23 +134,27 @@ class Dcmi:
         if self.generation != 1:
             return self._devices()
         count, cards = ctypes.c_int(0), (ctypes.c_int * MAX_CARDS)()
-        code = self._call("dcmi_get_card_list", ctypes.byref(count), cards, ctypes.c_int(MAX_CARDS))
+        code = self._call("dcmi_get_card_list", ctypes.byref(count), cards, MAX_CARDS)
         if code == CODE_NO_FUNCTION:
-            code = self._call("dcmi_get_card_num_list", ctypes.byref(count), cards, ctypes.c_int(MAX_CARDS))
+            code = self._call("dcmi_get_card_num_list", ctypes.byref(count), cards, MAX_CARDS)
         if code:
             return _Inventory(code)
         chips = []
+        if time.monotonic() >= self._numbers_end:
+            self._numbers, self._numbers_end = {}, time.monotonic() + NUMBERS_SECONDS
         for card in cards[: min(max(count.value, 0), MAX_CARDS)]:
-            code, number = self._devices_in_card(card)
-            if code:
-                return _Inventory(code)
-            chips += [(card, device) for device in range(number) if self._is_npu(card, device)]
+            if card not in self._numbers:
+                code, number = self._devices_in_card(card)
+                if code:
+                    return _Inventory(code)
+                self._numbers[card] = number
+            chips += [(card, device) for device in range(self._numbers[card]) if self._is_npu(card, device)]
         return _Inventory(0, tuple(chips))
 
     def _devices(self) -> _Inventory:
         """dcmiv2 numbers NPUs without cards: the device's number stands for the card."""
         count, devices = ctypes.c_int(0), (ctypes.c_int * MAX_CARDS)()
-        code = self._call("dcmiv2_get_device_list", devices, ctypes.byref(count), ctypes.c_int(MAX_CARDS))
+        code = self._call("dcmiv2_get_device_list", devices, ctypes.byref(count), MAX_CARDS)
         listed = devices[: min(max(count.value, 0), MAX_CARDS)]
         return _Inventory(code, () if code else tuple((device, 0) for device in listed if self._is_npu(device, 0)))
 
@@ -140,9 +162,9 @@ class Dcmi:
         """(code, number of NPUs)."""
         number, mcu, cpu = ctypes.c_int(0), ctypes.c_int(-1), ctypes.c_int(-1)
         numbers, name = map(ctypes.byref, (number, mcu, cpu)), f"devices_in_card {card}"
-        code = self._call("dcmi_get_device_id_in_card", ctypes.c_int(card), *numbers, name=name)
+        code = self._call("dcmi_get_device_id_in_card", card, *numbers, name=name)
         if code == CODE_NO_FUNCTION:
-            code = self._call("dcmi_get_device_num_in_card", ctypes.c_int(card), ctypes.byref(number), name=name)
+            code = self._call("dcmi_get_device_num_in_card", card, ctypes.byref(number), name=name)
         return code, min(max(number.value, 0), MAX_DEVICES_IN_CARD)
 
     def _is_npu(self, card: int, device: int) -> bool:
@@ -158,13 +180,13 @@ class Dcmi:
             self._types[place] = kind.value
         return self._types[place] == calls.NPU_TYPE
 
-    def _ids(self, chip: Chip) -> tuple[_CData, ...]:
-        return tuple(map(ctypes.c_int, chip if self.generation == 1 else chip[:1]))
+    def _ids(self, chip: Chip) -> tuple[int, ...]:
+        return chip if self.generation == 1 else chip[:1]
 
     def _ask(self, call: Call, chip: Chip, answers: dict[str, Answer]) -> Answer:
         """One call's answer; where it is not supported, that of the call that stands in for it."""
-        name = f"{call.key} {chip[0]}/{chip[1]}"
-        if name in self._skipped:
+        question = self._questions.get((call.key, chip)) or self._question(call, chip)
+        if question.name in self._skipped:
             return Answer(CODE_HUNG)
         if call.key == calls.PHYSICAL_ID and self.generation == 1 and answers[calls.LOGIC_ID].code:
             return answers[calls.LOGIC_ID]
@@ -173,7 +195,13 @@ class Dcmi:
             if together.code not in NOT_SUPPORTED:
                 return Answer(together.code, together.values[call.place : call.place + 1])
         results = call.results()
-        code = self._call(self._symbol(call), *self._arguments(call, chip, results, answers), name=name)
+        references = tuple(map(ctypes.byref, results))
+        before = question.before
+        if call.key == calls.LOGIC_ID:
+            references, before = (*references, *before), ()
+        elif call.key == calls.PHYSICAL_ID and self.generation == 1:
+            before = (int(answers[calls.LOGIC_ID].values[0]),)
+        code = self._made(question.name, question.function, *before, *references, *question.after)
         if code in NOT_SUPPORTED and call.otherwise:
             other = self._ask(calls.OTHERWISE[call.otherwise], chip, answers)
             return Answer(code) if other.code else other
@@ -186,29 +214,31 @@ class Dcmi:
             found = self._shared[key, chip] = self._ask(calls.SHARED[key], chip, answers)
         return found
 
-    def _arguments(
-        self, call: Call, chip: Chip, results: tuple[_CData, ...], answers: dict[str, Answer]
-    ) -> tuple[object, ...]:
-        references = tuple(map(ctypes.byref, results))
-        if call.key == calls.LOGIC_ID:
-            return (*references, *self._ids(chip))
-        if call.key == calls.PHYSICAL_ID and self.generation == 1:
-            return (ctypes.c_uint(int(answers[calls.LOGIC_ID].values[0])), *references)
+    def _question(self, call: Call, chip: Chip) -> _Question:
         ids = self._ids(chip)[:1] if call.is_per_card else self._ids(chip)
-        before, after = (map(ctypes.c_int, numbers) for numbers in (call.arguments, call.arguments_after))
-        return (*ids, *before, *references, *after)
+        found = self._questions[call.key, chip] = _Question(
+            name=f"{call.key} {chip[0]}/{chip[1]}",
+            function=getattr(self._library, self._symbol(call), None),
+            before=(*ids, *call.arguments),
+            after=call.arguments_after,
+        )
+        return found
 
     def _call(self, symbol: str, *arguments: object, name: str = "") -> int:
-        """The call's return code, after a few attempts where it asks for patience. name: as it is named if it hangs."""
-        function = getattr(self._library, symbol, None)  # found once: an index would look it up at each call
+        return self._made(name or symbol, getattr(self._library, symbol, None), *arguments)
+
+    def _made(self, name: str, function: Callable[..., int] | None, *arguments: object) -> int:
+        """The call's return code, after a few attempts where it asks for patience. name: as it is named if it hangs.
+
+        Integers become C's int, as ctypes passes them.
+        """
         if function is None:
             return CODE_NO_FUNCTION
-        code = 0
-        with self._watch.watched(name or symbol):
-            for attempt in range(ATTEMPTS):
-                if attempt:
-                    time.sleep(RETRY_SECONDS)
-                code = int(function(*arguments))
+        with self._watch.watched(name):
+            code = function(*arguments)
+            for _ in range(ATTEMPTS - 1):
                 if code not in RETRYABLE:
                     break
+                time.sleep(RETRY_SECONDS)
+                code = function(*arguments)
         return code

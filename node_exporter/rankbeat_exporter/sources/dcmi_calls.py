@@ -7,16 +7,16 @@ of dcmi_interface_api.h, in our own words. Not one was tried on hardware (docs/u
 from __future__ import annotations
 
 import ctypes
+import functools
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
+from rankbeat_exporter.model.accelerator import Answer
 from rankbeat_exporter.sources import dcmi_layouts as layouts
 
 if TYPE_CHECKING:
     from _ctypes import _CData
     from collections.abc import Callable
-
-    from rankbeat_exporter.model.accelerator import Answer
 
     Value = int | str
     Results = tuple[_CData, ...]
@@ -33,6 +33,7 @@ FREQUENCY_AICORE_CURRENT, FREQUENCY_AICORE_MAX, FREQUENCY_VECTOR = 7, 9, 12
 MAIN_HCCS, HCCS_STATISTICS, HCCS_STATISTICS_U64 = 16, 3, 5
 MAIN_PCIE, PCIE_ERRORS = 55, 1
 NETWORK_PORT = 0
+HEALTHY = Answer(0, (0,))
 PROFILING_MS = 100
 """For how long a bandwidth call measures, and blocks."""
 NANO = 10**9
@@ -70,6 +71,8 @@ class Call(NamedTuple):
     arguments_after: tuple[int, ...] = ()
     is_identity: bool = False
     """Who the NPU is: asked in each round until it is known."""
+    is_urgent: Callable[[dict[str, Answer]], bool] | None = None
+    """Whether what the NPU answered before makes it be asked in each round, whatever its interval."""
     shared: str = ""
     """Key of the call that answers this one and others at once; this one is made where that one is not supported."""
     place: int = 0
@@ -100,11 +103,18 @@ def words(results: Results) -> tuple[Value, ...]:
     if not isinstance(structure, ctypes.Structure):
         raise TypeError(structure)
     found: list[Value] = []
-    for field in structure._fields_:
-        if not field[0].startswith(("reserve", "rsv")):
-            value = getattr(structure, field[0])
+    for name in _fields(type(structure)):
+        value = getattr(structure, name)
+        if isinstance(value, int):
+            found.append(value)
+        else:
             found += map(_value, value if isinstance(value, ctypes.Array) else (value,))
     return tuple(found)
+
+
+@functools.cache
+def _fields(layout: type[ctypes.Structure]) -> tuple[str, ...]:
+    return tuple(field[0] for field in layout._fields_ if not field[0].startswith(("reserve", "rsv")))
 
 
 def _value(raw: float | bytes) -> Value:
@@ -214,21 +224,24 @@ FIGURES = (
     Call("health", "dcmi_get_device_health", "dcmiv2_get_device_health", _unsigned, _one),
     Call(
         "errors", "dcmi_get_device_errorcode_v2", "dcmiv2_get_device_error_code_list",
-        lambda: (ctypes.c_int(0), (ctypes.c_uint * MAX_ERROR_CODES)()), _counted,
-        arguments_after=(MAX_ERROR_CODES,),
+        lambda: (ctypes.c_int(0), (ctypes.c_uint * MAX_ERROR_CODES)()), _counted, (), SOON,
+        arguments_after=(MAX_ERROR_CODES,), is_urgent=lambda answers: answers["health"] != HEALTHY,
     ),
     _utilization("utilization", UTILIZATION_AICORE, 2),
     _utilization("vector_utilization", UTILIZATION_VECTOR, 1),
     _utilization("cube_utilization", UTILIZATION_CUBE, 0),
     _utilization("overall_utilization", UTILIZATION_OVERALL, 3),
-    Call("memory", "dcmi_get_device_hbm_info", "dcmiv2_get_device_hbm_info", _structure(layouts.HbmInfo), words),
-    Call("temperature", "dcmi_get_device_temperature", "dcmiv2_get_device_temperature", _signed, _one),
     Call(
-        "power", "dcmi_get_device_power_info", "dcmiv2_get_device_power_info", _signed, _one,
+        "memory", "dcmi_get_device_hbm_info", "dcmiv2_get_device_hbm_info", _structure(layouts.HbmInfo), words, (),
+        SOON,
+    ),
+    Call("temperature", "dcmi_get_device_temperature", "dcmiv2_get_device_temperature", _signed, _one, (), SOON),
+    Call(
+        "power", "dcmi_get_device_power_info", "dcmiv2_get_device_power_info", _signed, _one, (), SOON,
         is_wanted=lambda answers: not _is_310p(answers),
     ),
     _frequency("frequency", FREQUENCY_AICORE_CURRENT),
-    Call("card_power", "dcmi_mcu_get_power_info", "", _signed, _one, is_wanted=_is_310p, is_per_card=True),
+    Call("card_power", "dcmi_mcu_get_power_info", "", _signed, _one, (), SOON, is_wanted=_is_310p, is_per_card=True),
     Call(
         "network_health", "dcmi_get_device_network_health", "dcmiv2_get_device_network_health", _unsigned, _one, (),
         SOON,

@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from rankbeat_exporter.model.accelerator import Answer
     from rankbeat_exporter.sources.dcmi_calls import Call
@@ -19,11 +19,7 @@ BUDGET_SECONDS = 1.0
 KEEP_INTERVALS = 4
 KEEP_SECONDS = 60.0
 """An answer is repeated for the longer of so many of its intervals and this; then it is unknown."""
-
-
-class _Kept(NamedTuple):
-    answer: Answer
-    asked: float
+NEVER_KNOWN = -math.inf
 
 
 class Round(NamedTuple):
@@ -43,70 +39,70 @@ class Schedule:
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         self._calls = calls
-        self._limits = {call.key: max(KEEP_SECONDS, KEEP_INTERVALS * call.every_seconds) for call in calls}
+        self._prompt = tuple(
+            (place, call)
+            for place, call in enumerate(calls)
+            if not call.every_seconds or call.is_identity or call.is_urgent
+        )
+        """Calls that a round may have to make at once."""
         self._ask = ask
         self._now = now
-        self._kept: dict[Chip, dict[str, _Kept]] = {}
         self._answers: dict[Chip, dict[str, Answer]] = {}
+        self._due: dict[Chip, dict[int, float]] = {}
+        """When each call that can wait is to be made again, by its place among the calls."""
 
     def rounds(self, chips: tuple[Chip, ...]) -> dict[Chip, Round]:
         """What each chip answers now, or answered not long ago.
 
         A chip that came or went makes all be asked anew: another may stand in its place.
         """
-        if chips != tuple(self._kept):
-            self._kept = {chip: {} for chip in chips}
-        self._forget_old()
+        if chips != tuple(self._answers):
+            waiting = {place: NEVER_KNOWN for place, call in enumerate(self._calls) if call.every_seconds}
+            self._answers = {chip: {} for chip in chips}
+            self._due = {chip: dict(waiting) for chip in chips}
+        overdue = self._overdue()
         asked = {chip: set[str]() for chip in chips}
-        for chip in chips:
-            for call in self._calls:
-                if not call.every_seconds or (call.is_identity and not self._is_known(chip, call)):
-                    asked[chip] |= self._made(chip, call)
+        for chip, answers in self._answers.items():
+            for place, call in self._prompt:
+                if (
+                    not call.every_seconds
+                    or (call.is_identity and self._due[chip][place] == NEVER_KNOWN)
+                    or (call.is_urgent and call.is_urgent(answers))
+                ):
+                    self._make(chip, place, asked[chip])
         deadline = self._now() + BUDGET_SECONDS
-        for chip, call in self._due():
+        for _, place, chip in overdue:
             if self._now() >= deadline:
                 break
-            asked[chip] |= self._made(chip, call)
+            if self._calls[place].key not in asked[chip]:
+                self._make(chip, place, asked[chip])
         return {chip: self._round(chip, asked[chip]) for chip in chips}
 
-    def _forget_old(self) -> None:
+    def _overdue(self) -> list[tuple[float, int, Chip]]:
+        """Calls whose interval is over, the most overdue first, first those never made; forgets the old."""
         now = self._now()
-        for kept in self._kept.values():
-            for key in [key for key, one in kept.items() if now - one.asked >= self._limits[key]]:
-                del kept[key]
-        self._answers = {chip: {key: one.answer for key, one in kept.items()} for chip, kept in self._kept.items()}
+        found = sorted(
+            (due, place, chip) for chip, dues in self._due.items() for place, due in dues.items() if due <= now
+        )
+        for due, place, chip in found:
+            call = self._calls[place]
+            if now - due + call.every_seconds >= max(KEEP_SECONDS, KEEP_INTERVALS * call.every_seconds):
+                self._answers[chip].pop(call.key, None)
+        return found
+
+    def _make(self, chip: Chip, place: int, asked: set[str]) -> None:
+        call, answers = self._calls[place], self._answers[chip]
+        if not call.is_wanted(answers):
+            answers.pop(call.key, None)
+            return
+        answer = answers[call.key] = self._ask(call, chip, answers)
+        asked.add(call.key)
+        if call.every_seconds:
+            is_unknown = call.is_identity and answer.code
+            self._due[chip][place] = NEVER_KNOWN if is_unknown else self._now() + call.every_seconds
 
     def _round(self, chip: Chip, asked: set[str]) -> Round:
         """In the order of the calls."""
         answers = self._answers[chip]
-        found = {key: answers[key] for key in self._limits if key in answers}
+        found = {call.key: answers[call.key] for call in self._calls if call.key in answers}
         return Round(found, tuple(key for key in found if key not in asked))
-
-    def _made(self, chip: Chip, call: Call) -> set[str]:
-        answers = self._answers[chip]
-        if not call.is_wanted(answers):
-            self._kept[chip].pop(call.key, None)
-            answers.pop(call.key, None)
-            return set()
-        answer = answers[call.key] = self._ask(call, chip, answers)
-        self._kept[chip][call.key] = _Kept(answer, self._now())
-        return {call.key}
-
-    def _due(self) -> Iterator[tuple[Chip, Call]]:
-        """Calls whose interval is over, the most overdue first, those never made in their own order."""
-        now = self._now()
-        overdue = [
-            (-self._age(chip, call, now) + call.every_seconds, place, chip)
-            for place, call in enumerate(self._calls)
-            for chip in self._kept
-            if call.every_seconds and self._age(chip, call, now) >= call.every_seconds
-        ]
-        yield from ((chip, self._calls[place]) for _, place, chip in sorted(overdue))
-
-    def _age(self, chip: Chip, call: Call, now: float) -> float:
-        kept = self._kept[chip].get(call.key)
-        return now - kept.asked if kept else math.inf
-
-    def _is_known(self, chip: Chip, call: Call) -> bool:
-        kept = self._kept[chip].get(call.key)
-        return kept is not None and not kept.answer.code

@@ -32,10 +32,11 @@ def serve_requests(vendor: str, npu_driver_root: Path, call_seconds: float) -> N
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a vendor's library prints must not get into the answers
     turn = threading.Lock()
+    writer = snapshots.Writer()
 
     def answer(found: Snapshot) -> None:
         turn.acquire()
-        answers.write(snapshots.snapshot_bytes(found))
+        answers.write(writer.line(found))
         answers.flush()
         if not found.hung:
             turn.release()  # after the last word, about a call that hangs, the parent kills this process

@@ -22,7 +22,7 @@
         driverRoot: ""                                # a folder of the node, where no runtime brings the library
         mig: false
     aggregator: {nodeSelector, tolerations, priorityClassName, resources}
-    metrics:                                          # how the devices' programs serve /metrics
+    metrics:                                          # how the programs on nodes serve /metrics
       tls: {enabled: false, clientAuth: {enabled: false, existingSecret: ""}}
       bearerToken: {enabled: false, existingSecret: ""}
 
@@ -109,7 +109,7 @@ class Devices:
 
 @dataclass(frozen=True, slots=True)
 class Metrics:
-    """How rankbeat-devices and rankbeat-devices-nvidia serve /metrics, and to whom.
+    """How the programs on nodes serve /metrics, and to whom.
 
     client_secret, token_secret: Secrets of the install's in the release namespace, "" where the operator makes them.
     """

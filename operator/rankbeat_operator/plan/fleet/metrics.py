@@ -1,4 +1,4 @@
-"""How the devices' programs serve /metrics: plain, or over TLS to those who prove who they are.
+"""How the programs on nodes serve /metrics: plain, or over TLS to those who prove who they are.
 
 The kubelet proves nothing: its probes ask /healthz, which the programs leave open.
 """
@@ -17,8 +17,9 @@ _PATH = "/etc/rankbeat/metrics"
 _VOLUME = "metrics"
 
 
-def port(fleet: Fleet, number: int) -> Manifest:
-    return {"name": "https-metrics" if fleet.metrics.has_tls else "metrics", "containerPort": number}
+def port(fleet: Fleet, number: int, plain: str = "metrics", over_tls: str = "https-metrics") -> Manifest:
+    """plain, over_tls: its name, by which scrapers find it."""
+    return {"name": over_tls if fleet.metrics.has_tls else plain, "containerPort": number}
 
 
 def probe(fleet: Fleet, number: int) -> Manifest:
@@ -31,7 +32,7 @@ def arguments(fleet: Fleet) -> tuple[str, ...]:
     return (
         *((f"--tls-cert={_PATH}/tls.crt", f"--tls-key={_PATH}/tls.key") if metrics.has_tls else ()),
         *((f"--client-ca={_PATH}/client-ca.crt",) if metrics.asks_for_certificate else ()),
-        *((f"--token-file={_PATH}/{TOKEN_KEY}",) if metrics.asks_for_token else ()),
+        *((f"--client-token-file={_PATH}/{TOKEN_KEY}",) if metrics.asks_for_token else ()),
     )
 
 

@@ -5,7 +5,7 @@ from typing import TypeVar
 from rankbeat_contract import names
 from rankbeat_operator.model.fleet import Fleet
 from rankbeat_operator.model.manifests import Manifest
-from rankbeat_operator.plan.fleet import pods
+from rankbeat_operator.plan.fleet import metrics, pods
 from rankbeat_operator.plan.fleet.pods import Release
 
 Part = TypeVar("Part")
@@ -27,6 +27,7 @@ def daemon_set(fleet: Fleet, release: Release) -> Manifest:
             {"name": "pods", "hostPath": {"path": f"{fleet.node.kubelet_root}/pods", "type": "Directory"}},
             *_pod_logs(fleet, {"name": "pod-logs", "hostPath": {"path": fleet.node.pod_logs, "type": "Directory"}}),
             *_chrony(fleet, {"name": "chrony", "hostPath": {"path": _chrony_folder(fleet)}}),
+            *metrics.volumes(fleet),
             pods.api_access(),
             pods.identity(),
             pods.scratch(),
@@ -56,17 +57,19 @@ def _collector(fleet: Fleet, release: Release) -> Manifest:
             f"--token-file={pods.IDENTITY_PATH}/token",
             f"--push-interval={fleet.node.push_interval_seconds:g}",
             f"--poll-interval={fleet.node.poll_interval_seconds:g}",
+            *metrics.arguments(fleet),
         ],
         "env": [pods.field_env("NODE_NAME", "spec.nodeName")],
-        "ports": [{"name": "metrics", "containerPort": names.PORT_COLLECTOR}],
+        "ports": [metrics.port(fleet, names.PORT_COLLECTOR)],
         "resources": fleet.node.placement.resources,
-        "livenessProbe": pods.probe("/healthz", names.PORT_COLLECTOR),
+        "livenessProbe": metrics.probe(fleet, names.PORT_COLLECTOR),
         "securityContext": _reading_all(fleet),
         "volumeMounts": [
             {**pods.mount("pods", f"{KUBELET_ROOT}/pods"), "mountPropagation": "HostToContainer"},
             *_pod_logs(fleet, pods.mount("pod-logs", POD_LOGS)),
             pods.mount("api-access", pods.API_ACCESS_PATH),
             pods.mount("identity", pods.IDENTITY_PATH),
+            *metrics.mounts(fleet),
             pods.SCRATCH_MOUNT,
         ],
     }
@@ -114,11 +117,17 @@ def _clock(fleet: Fleet) -> Manifest:
             *(f"--server={server}" for server in fleet.clock.servers),
             *_chrony(fleet, f"--chrony={fleet.clock.chrony_socket}"),
             f"--offset-limit={fleet.clock.offset_limit_seconds:g}s",
+            f"--loopback-port={names.PORT_CLOCK_LOOPBACK}",
+            *metrics.arguments(fleet),
         ],
         "env": [pods.field_env("NODE_NAME", "spec.nodeName")],
-        "ports": [{"name": "metrics-clock", "containerPort": names.PORT_CLOCK}],
+        "ports": [metrics.port(fleet, names.PORT_CLOCK, "metrics-clock", "https-clock")],
         "resources": fleet.clock.resources,
-        "livenessProbe": pods.probe("/healthz", names.PORT_CLOCK),
+        "livenessProbe": metrics.probe(fleet, names.PORT_CLOCK),
         "securityContext": _asking_chrony(fleet) if fleet.clock.chrony_socket else pods.RESTRICTED,
-        "volumeMounts": [*_chrony(fleet, {"name": "chrony", "mountPath": _chrony_folder(fleet)}), pods.SCRATCH_MOUNT],
+        "volumeMounts": [
+            *_chrony(fleet, {"name": "chrony", "mountPath": _chrony_folder(fleet)}),
+            *metrics.mounts(fleet),
+            pods.SCRATCH_MOUNT,
+        ],
     }

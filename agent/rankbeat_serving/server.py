@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import gzip
 import json
 import logging
 import socket
@@ -10,10 +12,12 @@ import threading
 from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from socketserver import TCPServer
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Union
 
 if TYPE_CHECKING:
-    from rankbeat_exporter.sources.web_files import WebFiles
+    from collections.abc import Iterator
+
+    from rankbeat_serving.files import AccessFiles
 
 _log = logging.getLogger(__name__)
 
@@ -25,9 +29,11 @@ OPEN_PAGES = frozenset({"/healthz"})
 MAX_CONNECTIONS = 32
 """More are closed at once: each costs a thread."""
 IDLE_SECONDS = 10.0
-"""Then a connection is closed."""
+"""Then a connection is closed on which nothing comes."""
+REQUEST_SECONDS = 20.0
+"""Then one is closed whatever comes: from the end of an answer, or the connection's begin, to the end of the next."""
 
-Request = socket.socket | tuple[bytes, socket.socket]
+Request = Union[socket.socket, tuple[bytes, socket.socket]]
 """What socketserver calls one: of a TCP server it is the connection."""
 
 
@@ -36,12 +42,24 @@ class HttpServer(ThreadingHTTPServer):
 
     request_queue_size = 64
 
-    def __init__(self, port: int, pages: Mapping[str, Page], address: str = "", files: WebFiles | None = None) -> None:
-        """files: None for plain HTTP without a token."""
+    def __init__(
+        self,
+        port: int,
+        pages: Mapping[str, Page],
+        address: str = "",
+        files: AccessFiles | None = None,
+        *,
+        compresses: bool = False,
+    ) -> None:
+        """files: None for plain HTTP without a token. compresses: for who accepts it.
+
+        Raises: OSError if the port is taken.
+        """
         is_dual = not address and socket.has_dualstack_ipv6()
         self.address_family = socket.AF_INET6 if is_dual or ":" in address else socket.AF_INET
         self.pages = dict(pages)
         self.files = files
+        self.compresses = compresses
         self._places = threading.BoundedSemaphore(MAX_CONNECTIONS)
         super().__init__((address, port), _Handler)
         _log.info("serving port=%d tls=%s", self.server_port, bool(files and files.context()))
@@ -77,13 +95,15 @@ class HttpServer(ThreadingHTTPServer):
             super().finish_request(request, client_address)
             return
         request.settimeout(IDLE_SECONDS)
-        with context.wrap_socket(request, server_side=True) as channel:
+        with context.wrap_socket(request, server_side=True, do_handshake_on_connect=False) as channel:
+            with _cut_off(channel):
+                channel.do_handshake()
             super().finish_request(channel, client_address)
 
     def handle_error(self, request: object, client_address: object) -> None:
         """A scraper that went away, or whose handshake failed, is no event for the log: both are an OSError."""
         del request
-        level = logging.DEBUG if isinstance(sys.exception(), OSError) else logging.ERROR
+        level = logging.DEBUG if isinstance(sys.exc_info()[1], OSError) else logging.ERROR
         _log.log(level, "request failed client=%s", client_address, exc_info=True)
 
 
@@ -94,12 +114,19 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = IDLE_SECONDS
     disable_nagle_algorithm = True  # else a body waits 40 ms for the acknowledgement of its headers
 
+    def handle_one_request(self) -> None:
+        with _cut_off(self.connection):
+            super().handle_one_request()
+
     def do_GET(self) -> None:
         if self.headers.get("Content-Length", "0") != "0" or "Transfer-Encoding" in self.headers:
             self.close_connection = True  # nobody reads the body: it would be taken for the next request
         status, content_type, body = self._answer(self.path.partition("?")[0])
         self.send_response(status)
         self.send_header("Content-Type", content_type)
+        if self.server.compresses and "gzip" in self.headers.get("Accept-Encoding", ""):
+            body = gzip.compress(body, 1)
+            self.send_header("Content-Encoding", "gzip")
         self.send_header("Content-Length", str(len(body)))
         if status == 401:
             self.send_header("WWW-Authenticate", "Bearer")
@@ -131,6 +158,24 @@ class _Handler(BaseHTTPRequestHandler):
         if not files.is_allowed(self.headers.get("Authorization", "")):
             return 401, "text/plain", b"a bearer token is needed\n"
         return None
+
+
+@contextlib.contextmanager
+def _cut_off(channel: socket.socket) -> Iterator[None]:
+    """Meanwhile the connection lives for REQUEST_SECONDS at most."""
+
+    def shut_down() -> None:
+        with contextlib.suppress(OSError):
+            # Not that of ssl's class, which another thread is inside of.
+            socket.socket.shutdown(channel, socket.SHUT_RDWR)
+
+    timer = threading.Timer(REQUEST_SECONDS, shut_down)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def json_page(value: Callable[[], object]) -> Page:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
+import gzip
 import http.client
 import socket
 import ssl
@@ -17,10 +19,9 @@ from cryptography.x509.oid import NameOID
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rankbeat_exporter.errors import InvalidConfiguration
-from rankbeat_exporter.model.configuration import WebSection
-from rankbeat_exporter.server import http as serving
-from rankbeat_exporter.sources.web_files import WebFiles
+from rankbeat_serving import server as serving
+from rankbeat_serving.access import Access, AccessError, checked
+from rankbeat_serving.files import AccessFiles
 
 
 class Authority:
@@ -82,13 +83,13 @@ def served():
     started = []
 
     class Served:
-        def start(self, **web):
-            files = WebFiles(WebSection(1, **web))
+        def start(self, *, compresses=False, **access):
+            files = AccessFiles(Access(**access))
             pages = {
                 "/metrics": lambda: (200, "text/plain", b"up 1\n"),
                 "/healthz": lambda: (200, "text/plain", b"ok\n"),
             }
-            server = serving.HttpServer(0, pages, "127.0.0.1", files)
+            server = serving.HttpServer(0, pages, "127.0.0.1", files, compresses=compresses)
             threading.Thread(target=server.serve_forever, daemon=True).start()
             started.append(server)
             self.server = server
@@ -180,14 +181,75 @@ def test_with_a_token_file_metrics_need_the_token_that_it_holds_now(served, tmp_
     assert served.ask(authorization="Bearer second, longer")[0] == 200
 
 
-@pytest.mark.parametrize("kind", ["token", "certificate"])
-def test_files_that_cannot_be_used_are_refused_at_start(tmp_path, kind):
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        (("token_file",), "--client-token-file is empty"),
+        (("certificate", "key"), "--tls-cert and --tls-key cannot be used"),
+    ],
+)
+def test_files_that_cannot_be_used_are_refused_at_start(tmp_path, fields, said):
     (tmp_path / "empty").write_text("")
-    path = str(tmp_path / "empty")
-    web = WebSection(1, token_file=path) if kind == "token" else WebSection(1, certificate=path, key=path)
 
-    with pytest.raises(InvalidConfiguration):
-        WebFiles(web)
+    with pytest.raises(AccessError, match=said):
+        AccessFiles(Access(**dict.fromkeys(fields, str(tmp_path / "empty"))))
+
+
+@pytest.mark.parametrize(
+    ("access", "said"),
+    [
+        (Access(certificate="a"), "--tls-cert and --tls-key belong together"),
+        (Access(key="a"), "--tls-cert and --tls-key belong together"),
+        (Access(client_ca="a"), "--client-ca needs TLS"),
+    ],
+)
+def test_files_that_do_not_fit_each_other_are_refused(access, said):
+    with pytest.raises(AccessError, match=said):
+        checked(access)
+
+
+def test_who_accepts_it_gets_pages_compressed_where_the_program_says_so(served):
+    served.start(compresses=True)
+    connection = http.client.HTTPConnection("127.0.0.1", served.server.server_port, timeout=5)
+
+    connection.request("GET", "/metrics", headers={"Accept-Encoding": "gzip"})
+    answer = connection.getresponse()
+
+    assert answer.headers["Content-Encoding"] == "gzip"
+    assert gzip.decompress(answer.read()) == b"up 1\n"
+    connection.close()
+    assert served.ask() == (200, "up 1\n")
+
+
+@pytest.mark.parametrize("over_tls", [False, True])
+def test_who_asks_or_shakes_hands_byte_by_byte_is_cut_off(served, authority, monkeypatch, over_tls):
+    monkeypatch.setattr(serving, "REQUEST_SECONDS", 0.5)
+    served.start(**dict(zip(("certificate", "key"), authority.issue("server"), strict=True)) if over_tls else {})
+    words = b"\x16\x03\x01\x40\x00" + b"\x01" * 4096 if over_tls else b"GET /metrics HTTP/1.1\r\nHost: " + b"n" * 4096
+    begin = time.monotonic()
+
+    with socket.create_connection(("127.0.0.1", served.server.server_port)) as channel, contextlib.suppress(OSError):
+        for word in words:
+            channel.sendall(bytes((word,)))
+            time.sleep(0.05)
+
+    assert 0.4 < time.monotonic() - begin < 2
+
+
+def test_an_answered_connection_is_kept_longer_than_one_request_may_take(served, monkeypatch):
+    monkeypatch.setattr(serving, "REQUEST_SECONDS", 0.5)
+    served.start()
+    connection = http.client.HTTPConnection("127.0.0.1", served.server.server_port, timeout=5)
+
+    statuses = []
+    for _ in range(4):
+        connection.request("GET", "/metrics")
+        answer = connection.getresponse()
+        statuses.append((answer.status, answer.read(), connection.sock is not None))
+        time.sleep(0.3)
+
+    assert statuses == [(200, b"up 1\n", True)] * 4
+    connection.close()
 
 
 def test_connections_beyond_the_limit_are_closed_at_once(served):
