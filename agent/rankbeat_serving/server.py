@@ -71,6 +71,15 @@ class HttpServer(ThreadingHTTPServer):
         TCPServer.server_bind(self)
         self.server_port = int(self.server_address[1])
 
+    def serve_forever(self, poll_interval: float | None = None) -> None:
+        """Until shutdown(); asleep while nobody comes."""
+        super().serve_forever(poll_interval)  # type: ignore[arg-type] # its selector waits for ever with None
+
+    def shutdown(self) -> None:
+        with contextlib.suppress(OSError):
+            self.socket.shutdown(socket.SHUT_RDWR)  # wakes it
+        super().shutdown()
+
     def process_request(self, request: Request, client_address: object) -> None:
         if not self._places.acquire(blocking=False):
             _log.warning("connection closed, there are %d already client=%s", MAX_CONNECTIONS, client_address)

@@ -8,8 +8,8 @@ RUN pip install --no-cache-dir --only-binary :all: --require-hashes --target /op
 FROM python:3.11-slim-bookworm
 COPY --from=packages /opt/site /opt/site
 COPY agent/rankbeat_collector /opt/rankbeat/rankbeat_collector
-COPY agent/rankbeat_serving /opt/rankbeat/rankbeat_serving
 COPY node_exporter/rankbeat_exporter /opt/rankbeat/rankbeat_exporter
+COPY agent/rankbeat_serving /opt/rankbeat/rankbeat_serving
 COPY agent/rankbeat_contract /opt/rankbeat/rankbeat_contract
 ENV LANG=C.UTF-8 PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=/opt/rankbeat:/opt/site
 USER 65532:65532

@@ -126,7 +126,7 @@ def test_an_aggregator_that_hangs_does_not_delay_the_end(tmp_path: Path) -> None
     (tmp_path / "token").write_text("t", encoding="ascii")
     (tmp_path / "pods").mkdir()
     with receiver.receiving(certificate, tmp_path) as aggregator:
-        aggregator.pause_seconds = 3.0
+        aggregator.pause_seconds = 8.0
         files = ("--ca-file", str(tmp_path / "ca.crt"), "--token-file", str(tmp_path / "token"))
         url = ("--kubelet-root", str(tmp_path), "--aggregator-url", aggregator.url, "--push-interval", "0.5")
         with running(*files, *url) as (child, _):
@@ -136,7 +136,7 @@ def test_an_aggregator_that_hangs_does_not_delay_the_end(tmp_path: Path) -> None
             code = child.wait(10)
             took = time.monotonic() - started
 
-    assert (code, took < 2) == (0, True)
+    assert (code, took < 4) == (0, True)
 
 
 def test_a_kubelets_root_that_is_not_there_is_visible_on_a_running_collector(tmp_path: Path) -> None:

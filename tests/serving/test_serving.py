@@ -236,6 +236,15 @@ def test_who_asks_or_shakes_hands_byte_by_byte_is_cut_off(served, authority, mon
     assert 0.4 < time.monotonic() - begin < 2
 
 
+def test_it_ends_at_once(served):
+    server = served.start().server
+    begin = time.monotonic()
+
+    server.shutdown()
+
+    assert time.monotonic() - begin < 0.3
+
+
 def test_an_answered_connection_is_kept_longer_than_one_request_may_take(served, monkeypatch):
     monkeypatch.setattr(serving, "REQUEST_SECONDS", 0.5)
     served.start()

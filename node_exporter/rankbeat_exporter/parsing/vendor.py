@@ -65,17 +65,80 @@ def snapshot_bytes(snapshot: Snapshot) -> bytes:
     return Writer().line(snapshot)
 
 
-def snapshots(text: bytes) -> tuple[Snapshot, ...]:
-    """The snapshots that an answer of the vendor part holds, one a line and one a vendor at most.
+class Reader:
+    """Snapshots from lines of JSON, one after the other. An answer that says the same as before is the very same one.
 
-    Raises: InvalidSnapshot.
+    Whatever is no snapshot is refused with InvalidSnapshot.
     """
-    if len(text) > MAX_BYTES:
-        raise InvalidSnapshot("text", f"of {len(text)} bytes is too long")
-    found = tuple(snapshot(line) for line in text.splitlines())
-    if not found or len({one.vendor for one in found}) < len(found):
-        raise InvalidSnapshot("text", "holds no snapshot, or two of one vendor")
-    return found
+
+    def __init__(self) -> None:
+        self._read: dict[str, dict[tuple[int, int, str], tuple[list[int | str], Answer]]] = {}
+        """By vendor: rows of the last snapshot, and what they said."""
+
+    def snapshots(self, text: bytes) -> tuple[Snapshot, ...]:
+        """Those that an answer of the vendor part holds, one a line and one a vendor at most."""
+        if len(text) > MAX_BYTES:
+            raise InvalidSnapshot("text", f"of {len(text)} bytes is too long")
+        found = tuple(self.snapshot(line) for line in text.splitlines())
+        if not found or len({one.vendor for one in found}) < len(found):
+            raise InvalidSnapshot("text", "holds no snapshot, or two of one vendor")
+        return found
+
+    def snapshot(self, line: bytes) -> Snapshot:
+        if len(line) > MAX_BYTES:
+            raise InvalidSnapshot("line", f"of {len(line)} bytes is too long")
+        try:
+            text = line.decode()
+            given = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise InvalidSnapshot("line", f"is no JSON: {error}") from error
+        given = _object(given, "line")
+        vendor = given.get("vendor")
+        if vendor not in (*VENDORS, VENDOR_NONE):
+            raise InvalidSnapshot("vendor", "is none")
+        return Snapshot(
+            reason=_text(given.get("reason"), "reason"),
+            detail=_text(given.get("detail"), "detail"),
+            chips=self._chips(vendor, _list(given, "chips")),
+            chips_json=_chips_json(text) if list(given)[-1] == "chips" else "",
+            restarts=_integer(given.get("restarts"), "restarts"),
+            vendor=vendor,
+            events=tuple(_event(event) for event in _list(given, "events")),
+            unkillable=_integer(given.get("unkillable", 0), "unkillable"),
+            hung=_text(given.get("hung", ""), "hung"),
+            texts=tuple(_tool_text(text) for text in _list(given, "texts")),
+            repeated_texts=tuple(_text(command, "repeated_texts") for command in _list(given, "repeated_texts")),
+        )
+
+    def _chips(self, vendor: str, given: list[object]) -> tuple[RawChip, ...]:
+        before = self._read.get(vendor, {})
+        now = self._read[vendor] = {}
+        chips = []
+        for each in given:
+            chip = _object(each, "chips")
+            card, device = (_integer(chip.get(field), field) for field in ("card", "device"))
+            answers = {}
+            for call, row in _object(chip.get("answers"), "answers").items():
+                place = (card, device, call)
+                known = before.get(place)
+                if known is None or known[0] != row:
+                    known = _row(call, row)
+                now[place] = known
+                answers[call] = known[1]
+            repeated = tuple(_text(key, "repeated") for key in _list(chip, "repeated"))
+            chips.append(RawChip(card, device, answers, repeated))
+        return tuple(chips)
+
+
+def _row(call: str, given: object) -> tuple[list[int | str], Answer]:
+    if (
+        not isinstance(given, list)
+        or not given
+        or type(given[0]) is not int
+        or not _SCALARS.issuperset(map(type, given))
+    ):
+        raise InvalidSnapshot(f"answers.{call}", "is no list of a code, numbers and texts")
+    return given, Answer(given[0], tuple(given[1:]))
 
 
 def snapshot(line: bytes) -> Snapshot:
@@ -83,29 +146,7 @@ def snapshot(line: bytes) -> Snapshot:
 
     Raises: InvalidSnapshot.
     """
-    if len(line) > MAX_BYTES:
-        raise InvalidSnapshot("line", f"of {len(line)} bytes is too long")
-    try:
-        text = line.decode()
-        given = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InvalidSnapshot("line", f"is no JSON: {error}") from error
-    given = _object(given, "line")
-    if given.get("vendor") not in (*VENDORS, VENDOR_NONE):
-        raise InvalidSnapshot("vendor", "is none")
-    return Snapshot(
-        reason=_text(given.get("reason"), "reason"),
-        detail=_text(given.get("detail"), "detail"),
-        chips=tuple(_chip(chip) for chip in _list(given, "chips")),
-        chips_json=_chips_json(text) if list(given)[-1] == "chips" else "",
-        restarts=_integer(given.get("restarts"), "restarts"),
-        vendor=_text(given.get("vendor"), "vendor"),
-        events=tuple(_event(event) for event in _list(given, "events")),
-        unkillable=_integer(given.get("unkillable", 0), "unkillable"),
-        hung=_text(given.get("hung", ""), "hung"),
-        texts=tuple(_tool_text(text) for text in _list(given, "texts")),
-        repeated_texts=tuple(_text(command, "repeated_texts") for command in _list(given, "repeated_texts")),
-    )
+    return Reader().snapshot(line)
 
 
 def _chips_json(text: str) -> str:
@@ -127,17 +168,6 @@ def _tool_text(given: object) -> ToolText:
     if not isinstance(given, list) or len(given) != 3:
         raise InvalidSnapshot("texts", "is no list of three")
     return ToolText(*(_text(entry, "texts") for entry in given))
-
-
-def _chip(given: object) -> RawChip:
-    chip = _object(given, "chips")
-    answers = {}
-    for call, row in _object(chip.get("answers"), "answers").items():
-        if not isinstance(row, list) or not row or type(row[0]) is not int or not _SCALARS.issuperset(map(type, row)):
-            raise InvalidSnapshot(f"answers.{call}", "is no list of a code, numbers and texts")
-        answers[call] = Answer(row[0], tuple(row[1:]))
-    card, device = (_integer(chip.get(field), field) for field in ("card", "device"))
-    return RawChip(card, device, answers, tuple(_text(key, "repeated") for key in _list(chip, "repeated")))
 
 
 def _object(given: object, field: str) -> dict[str, object]:

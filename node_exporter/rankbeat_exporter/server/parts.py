@@ -117,9 +117,10 @@ class _Vendors(NamedTuple):
 
 def _vendors(section: DevicesSection, timeout_seconds: float) -> _Vendors:
     if section.socket:
+        from rankbeat_exporter.parsing.vendor import Reader
         from rankbeat_exporter.sources import vendor_socket
 
-        snapshots = partial(vendor_socket.snapshots, Path(section.socket), timeout_seconds)
+        snapshots = partial(vendor_socket.snapshots, Path(section.socket), timeout_seconds, Reader())
         return _Vendors(snapshots, lambda: None, lambda: False)
     from rankbeat_exporter.sources import vendor_supervisor
     from rankbeat_exporter.sources.driver_roots import DriverRoots

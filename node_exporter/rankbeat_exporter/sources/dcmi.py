@@ -195,7 +195,7 @@ class Dcmi:
             if together.code not in NOT_SUPPORTED:
                 return Answer(together.code, together.values[call.place : call.place + 1])
         results = call.results()
-        references = tuple(map(ctypes.byref, results))
+        references: tuple[object, ...] = tuple(map(ctypes.byref, results))
         before = question.before
         if call.key == calls.LOGIC_ID:
             references, before = (*references, *before), ()

@@ -247,9 +247,9 @@ FIGURES = (
         SOON,
     ),
     _frequency("frequency_max", FREQUENCY_AICORE_MAX, ONCE),
-    _frequency("vector_frequency", FREQUENCY_VECTOR, SOMETIMES),
-    Call("voltage", "dcmi_get_device_voltage", "dcmiv2_get_device_voltage", _unsigned, _one, (), SOMETIMES),
-    Call("ddr", "dcmi_get_device_memory_info_v3", "", _structure(layouts.MemoryInfo), words, (), SOMETIMES),
+    _frequency("vector_frequency", FREQUENCY_VECTOR, SELDOM),
+    Call("voltage", "dcmi_get_device_voltage", "dcmiv2_get_device_voltage", _unsigned, _one, (), SELDOM),
+    Call("ddr", "dcmi_get_device_memory_info_v3", "", _structure(layouts.MemoryInfo), words, (), SELDOM),
     _ecc("ecc_hbm", MEMORY_HBM, "memory"),
     _ecc("ecc_ddr", MEMORY_DDR, "ddr"),
     Call(

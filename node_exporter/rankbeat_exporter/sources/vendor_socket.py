@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from rankbeat_exporter.model.accelerator import Snapshot
 
 
-def snapshots(path: Path, timeout_seconds: float) -> tuple[Snapshot, ...]:
-    """What the vendor part says now, one of each vendor.
+def snapshots(path: Path, timeout_seconds: float, reader: vendor.Reader) -> tuple[Snapshot, ...]:
+    """What the vendor part says now, one of each vendor. reader: the same each time.
 
     Raises: CannotMeasure(SocketUnavailable | InvalidSnapshot).
     """
@@ -26,7 +26,7 @@ def snapshots(path: Path, timeout_seconds: float) -> tuple[Snapshot, ...]:
     except OSError as error:
         raise CannotMeasure(accelerator.SOCKET_UNAVAILABLE, f"{path}: {error}") from error
     try:
-        return vendor.snapshots(text)
+        return reader.snapshots(text)
     except InvalidSnapshot as error:
         raise CannotMeasure(accelerator.INVALID_SNAPSHOT, str(error)) from error
 

@@ -97,6 +97,7 @@ class VendorChild:
     ) -> None:
         self._vendor = vendor
         self._events: dict[tuple[str, str, int], Event] = {}
+        self._reader = snapshots.Reader()
         self._start = start
         self._deadline_seconds = deadline_seconds
         self._child: Child | None = None
@@ -109,7 +110,7 @@ class VendorChild:
         if self._child is None and (left := self._unkillable.left()):
             return self._whole(Snapshot(accelerator.CHILD_UNKILLABLE, f"pid {left[0].pid}"))
         try:
-            found = snapshots.snapshot(self._answer(time.monotonic() + self._deadline_seconds))
+            found = self._reader.snapshot(self._answer(time.monotonic() + self._deadline_seconds))
             if found.hung:
                 _log.warning("call hangs, left out for %.0f s call=%r", LEFT_OUT_SECONDS, found.hung)
                 self._left_out[found.hung] = time.monotonic() + LEFT_OUT_SECONDS
