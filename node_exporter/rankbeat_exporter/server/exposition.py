@@ -57,8 +57,8 @@ class Source:
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         self.name = name
-        before: dict[str, _Before] = {}
-        self._render: Callable[[], Mapping[str, Rendered]] = lambda: _rendered(families(view()), before)
+        self._families: Callable[[], Iterable[Family]] = lambda: families(view())
+        self._before: Mapping[str, _Before] = {}
         self._fresh_seconds = fresh_seconds
         self._now = now
         self._kept: tuple[Mapping[str, Rendered], float] | None = None
@@ -66,14 +66,19 @@ class Source:
     def refresh(self) -> None:
         """At the end of a collection. Where it fails nothing is kept, and each scrape tells of it."""
         try:
-            self._kept = self._render(), self._now() + self._fresh_seconds
+            self._kept = self._rendered(), self._now() + self._fresh_seconds
         except Exception:
             self._kept = None
             raise
 
     def rendered(self) -> Mapping[str, Rendered]:
         kept = self._kept
-        return kept[0] if kept is not None and self._now() <= kept[1] else self._render()
+        return kept[0] if kept is not None and self._now() <= kept[1] else self._rendered()
+
+    def _rendered(self) -> Mapping[str, Rendered]:
+        """Scrapes may meet here."""
+        found = self._before = _rendered(self._families(), self._before)
+        return {name: one.rendered for name, one in found.items()}
 
 
 class Exposition:
@@ -123,22 +128,22 @@ class Exposition:
 
 def text(families: Iterable[Family]) -> bytes:
     """The families in Prometheus' text format (version 0.0.4)."""
-    return b"".join(part for rendered in _rendered(families, {}).values() for part in rendered)
+    return b"".join(part for one in _rendered(families, {}).values() for part in one.rendered)
 
 
-def _rendered(families: Iterable[Family], before: dict[str, _Before]) -> dict[str, Rendered]:
-    """By name. before: what was rendered the last time, which is kept up to date."""
+def _rendered(families: Iterable[Family], before: Mapping[str, _Before]) -> dict[str, _Before]:
+    """By name. before: what was rendered the last time."""
     rows_by_name: dict[str, tuple[Row, ...]] = {}
     metrics: dict[str, Metric] = {}
     for metric, rows in families:
         rows_by_name[metric.name] = rows_by_name.get(metric.name, ()) + rows
         metrics[metric.name] = metric
-    for name, rows in rows_by_name.items():
-        if name not in before or before[name].rows != rows:
-            before[name] = _Before(rows, _family(metrics[name], rows))
-    for name in before.keys() - rows_by_name.keys():
-        del before[name]
-    return {name: before[name].rendered for name in rows_by_name}
+    return {
+        name: before[name]
+        if name in before and before[name].rows == rows
+        else _Before(rows, _family(metrics[name], rows))
+        for name, rows in rows_by_name.items()
+    }
 
 
 def _family(metric: Metric, rows: tuple[Row, ...]) -> Rendered:
