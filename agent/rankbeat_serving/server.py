@@ -30,6 +30,7 @@ MAX_CONNECTIONS = 32
 """More are closed at once: each costs a thread."""
 IDLE_SECONDS = 10.0
 """Then a connection is closed on which nothing comes."""
+ALERT_SECONDS = 1.0
 REQUEST_SECONDS = 20.0
 """Then one is closed whatever comes: from the end of an answer, or the connection's begin, to the end of the next."""
 
@@ -106,7 +107,11 @@ class HttpServer(ThreadingHTTPServer):
         request.settimeout(IDLE_SECONDS)
         with context.wrap_socket(request, server_side=True, do_handshake_on_connect=False) as channel:
             with _cut_off(channel):
-                channel.do_handshake()
+                try:
+                    channel.do_handshake()
+                except OSError:
+                    _let_read(channel)
+                    raise
             super().finish_request(channel, client_address)
 
     def handle_error(self, request: object, client_address: object) -> None:
@@ -167,6 +172,18 @@ class _Handler(BaseHTTPRequestHandler):
         if not files.is_allowed(self.headers.get("Authorization", "")):
             return 401, "text/plain", b"a bearer token is needed\n"
         return None
+
+
+def _let_read(channel: socket.socket) -> None:
+    """Time for the client to read the alert that says what is wrong with its certificate.
+
+    A connection that is closed with bytes unread is reset, and the alert is lost to who writes while it comes.
+    """
+    with contextlib.suppress(OSError):
+        socket.socket.shutdown(channel, socket.SHUT_WR)
+        channel.settimeout(ALERT_SECONDS)
+        while socket.socket.recv(channel, 65536):
+            pass
 
 
 @contextlib.contextmanager

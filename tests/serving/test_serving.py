@@ -166,6 +166,20 @@ def test_with_a_client_ca_metrics_need_a_certificate_of_it_and_the_probe_does_no
         served.ask(context=trusting(authority, stranger))
 
 
+def test_whose_certificate_is_refused_is_told_why_though_it_writes_on_meanwhile(served, authority, tmp_path):
+    certificate, key = authority.issue("server")
+    served.start(certificate=certificate, key=key, client_ca=str(authority.path))
+    context = trusting(authority, Authority(tmp_path, "stranger").issue("client"))
+
+    for _ in range(10):
+        with socket.create_connection(("localhost", served.server.server_port)) as plain:
+            channel = context.wrap_socket(plain, server_hostname="localhost")
+            with pytest.raises(ssl.SSLError, match=r"unknown ca|UNKNOWN_CA"):  # noqa: PT012 whichever call meets it
+                channel.sendall(b"GET /metrics HTTP/1.1\r\n" + b"a" * 100_000)
+                channel.recv(1)
+            channel.close()
+
+
 def test_with_a_token_file_metrics_need_the_token_that_it_holds_now(served, tmp_path):
     token = tmp_path / "token"
     token.write_text("first\n")
