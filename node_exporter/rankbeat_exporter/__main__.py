@@ -108,6 +108,7 @@ def _web(options: argparse.Namespace) -> WebSection:
 
 
 def _vendor(options: argparse.Namespace, stopped: threading.Event) -> None:
+    from rankbeat_exporter.server import stopping
     from rankbeat_exporter.server.vendor import VendorServer
     from rankbeat_exporter.sources import vendor_supervisor
     from rankbeat_exporter.sources.driver_roots import DriverRoots
@@ -117,7 +118,7 @@ def _vendor(options: argparse.Namespace, stopped: threading.Event) -> None:
     server = VendorServer(options.socket, children.snapshots)
     thread = threading.Thread(target=server.serve, daemon=True, name="vendor")
     thread.start()
-    stopped.wait()
+    stopping.wait(stopped)
     server.stop()
     thread.join(options.deadline + vendor_supervisor.KILL_SECONDS)
     children.close()

@@ -12,7 +12,7 @@ from rankbeat_contract import metrics
 from rankbeat_exporter.collectors.families import family
 from rankbeat_exporter.errors import InvalidConfiguration
 from rankbeat_exporter.parsing.configuration import web_fields
-from rankbeat_exporter.server import parts
+from rankbeat_exporter.server import parts, stopping
 from rankbeat_exporter.server.exposition import Exposition, Source
 from rankbeat_serving import server as http
 from rankbeat_serving.access import AccessError
@@ -158,7 +158,7 @@ def run(configuration: Configuration, stopped: threading.Event) -> None:
     sys.setswitchinterval(SWITCH_SECONDS)
     service = Service()
     service.follow(configuration)
-    stopped.wait()
+    stopping.wait(stopped)
     service.stop()
 
 
