@@ -1,8 +1,11 @@
 """How a new version of the webhook takes over: the chart's part of it."""
 
+import pytest
 import yaml
 
 import webhook_install as install
+
+pytestmark = pytest.mark.controlplane  # the real Helm
 
 
 def rendered(*templates: str) -> dict[tuple[str, str], dict]:
