@@ -1,6 +1,5 @@
 """/metrics and /healthz of the collector."""
 
-import threading
 from typing import Callable, Optional, Tuple
 
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
@@ -27,5 +26,5 @@ def started(
     host, port = address
     pages = {"/metrics": metrics, "/healthz": health_page(is_healthy)}
     server = HttpServer(port, pages, host, files, compresses=True)
-    threading.Thread(target=server.serve_forever, name="server", daemon=True).start()
+    server.start()
     return server

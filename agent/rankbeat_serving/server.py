@@ -51,6 +51,7 @@ class HttpServer(ThreadingHTTPServer):
         files: AccessFiles | None = None,
         *,
         compresses: bool = False,
+        request_seconds: float = REQUEST_SECONDS,
     ) -> None:
         """files: None for plain HTTP without a token. compresses: for who accepts it.
 
@@ -61,6 +62,7 @@ class HttpServer(ThreadingHTTPServer):
         self.pages = dict(pages)
         self.files = files
         self.compresses = compresses
+        self.request_seconds = request_seconds
         self._places = threading.BoundedSemaphore(MAX_CONNECTIONS)
         super().__init__((address, port), _Handler)
         _log.info("serving port=%d tls=%s", self.server_port, bool(files and files.context()))
@@ -71,6 +73,10 @@ class HttpServer(ThreadingHTTPServer):
             self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
         TCPServer.server_bind(self)
         self.server_port = int(self.server_address[1])
+
+    def start(self) -> None:
+        """Serves in a thread of its own."""
+        threading.Thread(target=self.serve_forever, daemon=True, name="http").start()
 
     def serve_forever(self, poll_interval: float | None = None) -> None:
         """Until shutdown(); asleep while nobody comes."""
@@ -106,7 +112,7 @@ class HttpServer(ThreadingHTTPServer):
             return
         request.settimeout(IDLE_SECONDS)
         with context.wrap_socket(request, server_side=True, do_handshake_on_connect=False) as channel:
-            with _cut_off(channel):
+            with _cut_off(channel, self.request_seconds):
                 try:
                     channel.do_handshake()
                 except OSError:
@@ -129,7 +135,7 @@ class _Handler(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True  # else a body waits 40 ms for the acknowledgement of its headers
 
     def handle_one_request(self) -> None:
-        with _cut_off(self.connection):
+        with _cut_off(self.connection, self.server.request_seconds):
             super().handle_one_request()
 
     def do_GET(self) -> None:
@@ -187,15 +193,15 @@ def _let_read(channel: socket.socket) -> None:
 
 
 @contextlib.contextmanager
-def _cut_off(channel: socket.socket) -> Iterator[None]:
-    """Meanwhile the connection lives for REQUEST_SECONDS at most."""
+def _cut_off(channel: socket.socket, seconds: float) -> Iterator[None]:
+    """Meanwhile the connection lives for so long at most."""
 
     def shut_down() -> None:
         with contextlib.suppress(OSError):
             # Not that of ssl's class, which another thread is inside of.
             socket.socket.shutdown(channel, socket.SHUT_RDWR)
 
-    timer = threading.Timer(REQUEST_SECONDS, shut_down)
+    timer = threading.Timer(seconds, shut_down)
     timer.daemon = True
     timer.start()
     try:

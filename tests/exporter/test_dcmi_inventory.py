@@ -79,15 +79,19 @@ def recorded(script, tmp_path, library, text=""):
 
 
 def test_how_many_chips_a_card_has_is_asked_again_after_a_while_and_as_soon_as_a_chip_fails(
-    npu_library, script, tmp_path, monkeypatch
+    driver_root, script, tmp_path, monkeypatch
 ):
+    monkeypatch.setenv("DCMI_DOUBLE_SCRIPT", str(script.path))
+    seconds = [0.0]
+    library = dcmi.Dcmi(dcmi_places.library_paths(driver_root), now=lambda: seconds[0])
+
     def asked(text=""):
-        calls = recorded(script, tmp_path, npu_library, text)
+        calls = recorded(script, tmp_path, library, text)
         return [call for call in calls if call.startswith("dcmi_get_device_id_in_card")]
 
-    npu_library.chips()
+    library.chips()
     well, failing, after = asked(), asked("1/0 return dcmi_get_device_frequency -8008\n"), asked()
-    monkeypatch.setattr(npu_library, "_numbers_end", 0.0)
+    seconds[0] = dcmi.NUMBERS_SECONDS
 
     assert (well, failing, after) == ([], [], ["dcmi_get_device_id_in_card 1/-1"])
     assert asked() == ["dcmi_get_device_id_in_card 0/-1", "dcmi_get_device_id_in_card 1/-1"]

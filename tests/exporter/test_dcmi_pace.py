@@ -296,7 +296,7 @@ def test_what_the_wire_carries_of_a_collection_beside_answers():
     text = ToolText("hccn_tool -i 0 -link -g", "", "link status: UP\n")
     given = Snapshot("", chips=(chip,), unkillable=1, hung="", texts=(text,), repeated_texts=(text.command,))
 
-    found = vendor.snapshot(vendor.snapshot_bytes(given))
+    found = vendor.Reader().snapshot(vendor.snapshot_bytes(given))
 
     assert found == given
     assert found.chips[0].repeated == ("voltage",)

@@ -48,7 +48,7 @@ SNAPSHOTS = st.builds(
 
 @given(SNAPSHOTS)
 def test_a_snapshot_survives_the_wire(snapshot):
-    assert vendor.snapshot(vendor.snapshot_bytes(snapshot)) == snapshot
+    assert vendor.Reader().snapshot(vendor.snapshot_bytes(snapshot)) == snapshot
 
 
 @given(st.lists(SNAPSHOTS, min_size=1, max_size=3))
@@ -56,9 +56,11 @@ def test_snapshots_one_after_the_other_survive_the_wire_and_chips_are_passed_on_
     writer = vendor.Writer()
     for snapshot in snapshots:
         for line in (writer.line(snapshot), writer.line(snapshot)):  # the second with nothing written anew
-            came = vendor.snapshot(line)
+            came = vendor.Reader().snapshot(line)
             assert came == snapshot
-            assert vendor.snapshot(vendor.snapshot_bytes(replace(came, restarts=7))) == replace(snapshot, restarts=7)
+            assert vendor.Reader().snapshot(vendor.snapshot_bytes(replace(came, restarts=7))) == replace(
+                snapshot, restarts=7
+            )
 
 
 def test_an_answer_that_is_another_is_written_and_read_anew_and_one_that_is_the_same_is_not():
@@ -78,7 +80,10 @@ def test_chips_that_are_not_last_in_their_line_are_written_anew():
     lists = b'"events":[],"texts":[],"repeated_texts":[]'
     line = b'{"vendor":"huawei","reason":"","detail":"","chips":[],"restarts":0,%b}' % lists
 
-    assert vendor.snapshot(vendor.snapshot_bytes(replace(vendor.snapshot(line), restarts=3))).restarts == 3
+    assert (
+        vendor.Reader().snapshot(vendor.snapshot_bytes(replace(vendor.Reader().snapshot(line), restarts=3))).restarts
+        == 3
+    )
 
 
 def test_an_answer_holds_one_snapshot_of_each_vendor():
@@ -108,13 +113,13 @@ def test_an_answer_holds_one_snapshot_of_each_vendor():
 )
 def test_what_is_no_snapshot_is_refused(line):
     with pytest.raises(InvalidSnapshot):
-        vendor.snapshot(line)
+        vendor.Reader().snapshot(line)
 
 
 @given(st.binary(max_size=300))
 def test_noise_is_no_snapshot(noise):
     with pytest.raises(InvalidSnapshot):
-        vendor.snapshot(noise)
+        vendor.Reader().snapshot(noise)
 
 
 @pytest.fixture

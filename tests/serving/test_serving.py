@@ -8,7 +8,6 @@ import gzip
 import http.client
 import socket
 import ssl
-import threading
 import time
 
 import pytest
@@ -83,14 +82,16 @@ def served():
     started = []
 
     class Served:
-        def start(self, *, compresses=False, **access):
+        def start(self, *, compresses=False, request_seconds=serving.REQUEST_SECONDS, **access):
             files = AccessFiles(Access(**access))
             pages = {
                 "/metrics": lambda: (200, "text/plain", b"up 1\n"),
                 "/healthz": lambda: (200, "text/plain", b"ok\n"),
             }
-            server = serving.HttpServer(0, pages, "127.0.0.1", files, compresses=compresses)
-            threading.Thread(target=server.serve_forever, daemon=True).start()
+            server = serving.HttpServer(
+                0, pages, "127.0.0.1", files, compresses=compresses, request_seconds=request_seconds
+            )
+            server.start()
             started.append(server)
             self.server = server
             return self
@@ -236,9 +237,9 @@ def test_who_accepts_it_gets_pages_compressed_where_the_program_says_so(served):
 
 
 @pytest.mark.parametrize("over_tls", [False, True])
-def test_who_asks_or_shakes_hands_byte_by_byte_is_cut_off(served, authority, monkeypatch, over_tls):
-    monkeypatch.setattr(serving, "REQUEST_SECONDS", 0.5)
-    served.start(**dict(zip(("certificate", "key"), authority.issue("server"), strict=True)) if over_tls else {})
+def test_who_asks_or_shakes_hands_byte_by_byte_is_cut_off(served, authority, over_tls):
+    files = dict(zip(("certificate", "key"), authority.issue("server"), strict=True)) if over_tls else {}
+    served.start(request_seconds=0.5, **files)
     words = b"\x16\x03\x01\x40\x00" + b"\x01" * 4096 if over_tls else b"GET /metrics HTTP/1.1\r\nHost: " + b"n" * 4096
     begin = time.monotonic()
 
@@ -259,9 +260,8 @@ def test_it_ends_at_once(served):
     assert time.monotonic() - begin < 0.3
 
 
-def test_an_answered_connection_is_kept_longer_than_one_request_may_take(served, monkeypatch):
-    monkeypatch.setattr(serving, "REQUEST_SECONDS", 0.5)
-    served.start()
+def test_an_answered_connection_is_kept_longer_than_one_request_may_take(served):
+    served.start(request_seconds=0.5)
     connection = http.client.HTTPConnection("127.0.0.1", served.server.server_port, timeout=5)
 
     statuses = []

@@ -141,14 +141,6 @@ def _row(call: str, given: object) -> tuple[list[int | str], Answer]:
     return given, Answer(given[0], tuple(given[1:]))
 
 
-def snapshot(line: bytes) -> Snapshot:
-    """The snapshot that the line holds.
-
-    Raises: InvalidSnapshot.
-    """
-    return Reader().snapshot(line)
-
-
 def _chips_json(text: str) -> str:
     return text.rstrip().removesuffix("}").partition(_CHIPS)[2]
 

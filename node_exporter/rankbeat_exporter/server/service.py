@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import sys
-import threading
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -19,6 +18,7 @@ from rankbeat_serving.access import AccessError
 from rankbeat_serving.files import AccessFiles
 
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Callable, Iterable
 
     from rankbeat_exporter.collectors.families import Family
@@ -117,7 +117,7 @@ class Service:
             self._server.files = files
             self._server.pages = self._pages()
         if server is not None:
-            _start(server)
+            server.start()
             if old is not None:
                 _close(old)
 
@@ -132,7 +132,7 @@ class Service:
         if self._neighbours is not None:
             self._neighbours.pages = {path: page for part in self._parts.values() for path, page in part.pages.items()}
         if server is not None:
-            _start(server)
+            server.start()
 
     def _pages(self) -> dict[str, http.Page]:
         return {"/metrics": self._exposition.page, "/healthz": http.health_page(self._is_alive)}
@@ -189,10 +189,6 @@ def _listening(port: int, address: str, field: str, files: AccessFiles | None = 
         return http.HttpServer(port, {}, address, files)
     except OSError as error:
         raise InvalidConfiguration(field, f"cannot be listened on: {error.strerror}") from error
-
-
-def _start(server: http.HttpServer) -> None:
-    threading.Thread(target=server.serve_forever, daemon=True, name="http").start()
 
 
 def _close(server: http.HttpServer) -> None:

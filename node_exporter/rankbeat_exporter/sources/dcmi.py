@@ -54,7 +54,13 @@ class _Question(NamedTuple):
 class Dcmi:
     """A loaded and initialised library. generation is 2 where its dcmiv2 functions list the NPUs (950)."""
 
-    def __init__(self, paths: tuple[Path, ...], watch: CallWatch | None = None, skipped: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        paths: tuple[Path, ...],
+        watch: CallWatch | None = None,
+        skipped: Iterable[str] = (),
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
         """skipped: as for chips().
 
         Raises: CannotMeasure(LibraryNotFound | LibraryUnloadable | InitFailed).
@@ -72,13 +78,14 @@ class Dcmi:
         self._numbers: dict[int, int] = {}
         """NPUs in each card, kept while all of them answer whatever is asked, and for NUMBERS_SECONDS at most."""
         self._numbers_end = 0.0
+        self._now = now
         self._types: dict[tuple[int, int, int], int] = {}
         self._shared: dict[tuple[str, Chip], Answer] = {}
         self._questions: dict[tuple[str, Chip], _Question] = {}
         self.generation = 1
         with self._watch.round():
             self._initialise()
-        self._schedule = Schedule(tuple(self._calls()), self._ask)
+        self._schedule = Schedule(tuple(self._calls()), self._ask, now)
 
     def chips(self, skipped: Iterable[str] = ()) -> tuple[RawChip, ...]:
         """All NPUs, read one after the other; none where the library says that there is none.
@@ -140,8 +147,8 @@ class Dcmi:
         if code:
             return _Inventory(code)
         chips = []
-        if time.monotonic() >= self._numbers_end:
-            self._numbers, self._numbers_end = {}, time.monotonic() + NUMBERS_SECONDS
+        if self._now() >= self._numbers_end:
+            self._numbers, self._numbers_end = {}, self._now() + NUMBERS_SECONDS
         for card in cards[: min(max(count.value, 0), MAX_CARDS)]:
             if card not in self._numbers:
                 code, number = self._devices_in_card(card)
